@@ -36,8 +36,8 @@ class Stopwatch(event.Listener):
         if self._spent > _LONG and not self._said:
             self._said = True
             logging.getLogger("calibrant").info(
-                "Compiling for the first fit on this machine takes a few seconds; the result is kept for later fits in "
-                "the folder that NUMBA_CACHE_DIR names, else beside the package."
+                "Compiling for the first fit on this machine takes a few seconds; the result is kept for later fits "
+                "in the folder named by NUMBA_CACHE_DIR, or next to the package."
             )
 
 

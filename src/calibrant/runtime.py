@@ -81,8 +81,8 @@ def predict(
 ) -> NDArray[Any]:
     """Validate predictions and run `steps` on them, block by block, so that temporaries stay small.
 
-    `order` is the column of each class, and `rounding` how far from one rows may sum. Numbers (n, c) that stand
-    `beside` the probabilities are given to the first step behind them. `scaling` makes logits of scores.
+    `order` is the column of each class, and `rounding` how far from one rows may sum. Numbers (n, c) in `beside`
+    are given to the first step after the probabilities. `scaling` turns scores into logits.
 
     Examples
     --------
@@ -304,7 +304,7 @@ class Map:
             The amounts of each row that the costs name.
         """
         if self.rule is None:
-            raise ValueError("This map has no decision rule: set_rule of the calibrator, and save it again.")
+            raise ValueError("This map has no decision rule: call set_rule on the calibrator, and save it again.")
         p = self.predict_proba(X, segments=segments)
         chosen = cheapest(self.rule.expected(p, self.rule.check_amounts(amounts, len(p))))
         return [self.rule.names[action] for action in chosen.tolist()]

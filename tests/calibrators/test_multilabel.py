@@ -222,7 +222,7 @@ def test_thresholds_by_number_by_rule_and_by_label() -> None:
     assert np.array_equal(fitted.predict(p, threshold=rule), q >= 0.2)
     assert np.array_equal(fitted.predict(p, threshold={"war": rule, "art": 0.3}), q >= [0.3, 0.5, 0.5, 0.2])
     assert np.array_equal(fitted.predict(p, threshold=[0.1, 0.2, 0.3, 0.4]), q >= [0.1, 0.2, 0.3, 0.4])
-    with pytest.raises(ValueError, match="threshold names 'peace', which is none of the labels 'art', 'news'"):
+    with pytest.raises(ValueError, match="threshold names 'peace', which is not one of the labels 'art', 'news'"):
         fitted.predict(p, threshold={"peace": 0.5})
     with pytest.raises(ValueError, match="one for each of the 4 labels"):
         fitted.predict(p, threshold=[0.5, 0.5])

@@ -208,12 +208,12 @@ def test_what_cannot_be_done_is_said(rng):
 @pytest.mark.parametrize(
     ("logprobs", "y", "more", "said"),
     [
-        ([], None, {}, "there is no question"),
+        ([], None, {}, "there are no questions"),
         ([[0.0, -1.0], [0.0]], None, {}, "row 1: 1 option, at least two"),
         ([[0.0, float("nan")]], None, {}, "row 0: nan for option 1 is not a log-probability"),
         ([[0.0, None]], None, {}, "row 0: None for option 1"),
         ([[-np.inf, -np.inf]], None, {}, "row 0: all log-probabilities are -inf"),
-        ([[0.0, -1.0]], [2], {}, "row 0: the answer 2 is none of the 2 options, 0 to 1"),
+        ([[0.0, -1.0]], [2], {}, "row 0: the answer 2 is not one of the 2 options, 0 to 1"),
         ([[0.0, -1.0]], [0.5], {}, "y should hold 1 whole numbers"),
         ([[0.0, -1.0]], [0], {"lengths": [[1, 2, 3]]}, "one number for each option"),
     ],

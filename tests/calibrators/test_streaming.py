@@ -276,12 +276,12 @@ def test_a_missing_number_is_named_by_its_row_among_all():
 
 
 def test_a_batch_with_other_columns_is_named():
-    with pytest.raises(ValueError, match=r"have 2 columns.* before 3\. \(Batch 2, which starts at row 1,000"):
+    with pytest.raises(ValueError, match=r"have 2 columns.* earlier batches 3\. \(Batch 2, which starts at row 1,000"):
         fit_with(lambda _, number, p, y: (p[:, :2] / p[:, :2].sum(1, keepdims=True), y) if number == 2 else (p, y))
 
 
 def test_labels_of_another_type_are_named():
-    with pytest.raises(ValueError, match=r"labels are str.* before integers\. \(Batch 3"):
+    with pytest.raises(ValueError, match=r"labels are str.* earlier batches integers\. \(Batch 3"):
         fit_with(lambda _, number, p, y: (p, y.astype(str)) if number == 3 else (p, y))
 
 

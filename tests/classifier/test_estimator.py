@@ -205,7 +205,7 @@ def test_frozen_estimator_with_an_absent_class():
     model = CalibratedClassifier(FrozenEstimator(fitted)).fit(rest, labels)
     assert model.classes_.tolist() == [0, 1, 2]
     assert np.isfinite(np.log(model.predict_proba(X))).all()
-    with pytest.raises(ValueError, match="label 7, which the frozen classifier does not know"):
+    with pytest.raises(ValueError, match="label 7, which is not a class of the frozen classifier"):
         model.fit(X[:3], [0, 1, 7])
 
 

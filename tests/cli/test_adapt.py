@@ -66,7 +66,7 @@ def test_a_prior_estimated_from_a_file_without_labels(files, method):
         ([], "give either --prior"),
         (["--prior", "dog=1"], "lacks the class 'bird'"),
         (["--prior", "dog=0.2,cat=0.2,bird=0.2"], "sum to 0.6, not to 1"),
-        (["--prior", "dog=0.2,cat=0.2,emu=0.6"], "'emu', which is none of"),
+        (["--prior", "dog=0.2,cat=0.2,emu=0.6"], "'emu', which is not one of"),
         (["--prior", "dog,cat"], "label=share"),
         (["--prior", "dog=a"], "label=share"),
         (["--from", "nowhere.csv"], "there is no file nowhere.csv"),

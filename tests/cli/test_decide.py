@@ -57,7 +57,7 @@ def test_the_action_of_each_row_is_that_of_the_rule(home: Path, tmp_path: Path) 
     assert not out
     assert "Choose 'ok' where the probability of 'fraud' is below 4.8%, 'fraud' above." in result.output
     score = calibrant.load(home / "two.json").inverse(1 / 21).high
-    assert f"Before calibration, in the column of 'fraud': 4.762% is {score:.4g}" in result.output
+    assert f"Before calibration, in the column of 'fraud': 4.762% corresponds to {score:.4g}" in result.output
 
 
 def test_amounts_of_rows_names_files_and_a_suffix(home: Path, tmp_path: Path) -> None:

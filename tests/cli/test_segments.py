@@ -183,7 +183,7 @@ def test_apply_says_if_hardly_a_row_has_a_known_level(table, tmp_path):
     ok("fit", file, "--label", "truth", "-m", "ts", "--segments", "region", "-o", cal)
     table.assign(region=table["region"].str.upper()).to_csv(file, index=False)
     done = ok("apply", cal, file, "-o", tmp_path / "out.csv")
-    assert done.stderr.count("None of 3,000 rows has a level of 'region' that fit saw: the global map is used.") == 1
+    assert done.stderr.count("None of 3,000 rows has a known level of 'region': the global map is used.") == 1
     assert "Note: " in done.stderr
     assert "Warning: " not in done.stderr
     assert "Found: 'WEST', 'NORTH'." in done.stderr or "Found: 'NORTH', 'WEST'." in done.stderr

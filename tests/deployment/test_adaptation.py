@@ -210,14 +210,17 @@ def test_predictions_of_no_mixture_are_warned_of():
         ({}, "either prior="),
         ({"prior": [0.5, 0.5], "unlabelled": [[0.5, 0.5]]}, "either prior="),
         ({"prior": [0.5, 0.6]}, "sum to 1.1, not to 1"),
-        ({"prior": {"no": 0.5, "maybe": 0.5}}, "'maybe', which is none of"),
+        ({"prior": {"no": 0.5, "maybe": 0.5}}, "'maybe', which is not one of"),
         ({"prior": {"no": 1.0}}, "lacks the class 'yes'"),
         ({"prior": [1.0, 0.0]}, "share 1: shares lie|the share 0"),
         ({"prior": {"no": 0.0, "yes": 1.0}}, "'no' the share 0, but the calibrator predicts it"),
         ({"prior": [0.2, 0.3, 0.5]}, r"shape \(3,\)"),
-        ({"unlabelled": [[0.5, 0.5]], "method": "magic"}, "method='magic' is none of 'em', 'bbse'"),
+        ({"unlabelled": [[0.5, 0.5]], "method": "magic"}, "method='magic' is not one of 'em', 'bbse'"),
         ({"unlabelled": [[0.5, 0.5]], "method": "bbse"}, "needs labelled="),
-        ({"unlabelled": [[0.5, 0.5]], "labelled": ([[0.5, 0.5]], ["huh"])}, "label 'huh', which the calibrator does"),
+        (
+            {"unlabelled": [[0.5, 0.5]], "labelled": ([[0.5, 0.5]], ["huh"])},
+            "label 'huh', which is not a class of the calibrator",
+        ),
         ({"unlabelled": [[0.2, 0.3, 0.5]]}, "3 features"),
     ],
 )
@@ -284,7 +287,7 @@ def test_a_classifier_is_adapted_as_a_whole(ensemble):
     found = adapt(known, unlabelled=x[rare, None], labelled=(x[:, None], y))
     np.testing.assert_allclose(found.calibrators_[0].prior_, [0.9, 0.1], atol=0.02)
     np.testing.assert_array_equal(model.predict_proba(grid[:, None]), before)  # the model itself is left alone
-    with pytest.raises(TypeError, match=r"Take one of its calibrators_"):
+    with pytest.raises(TypeError, match=r"Use one of its calibrators_"):
         CalibrationMonitor(model)
 
 

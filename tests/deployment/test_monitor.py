@@ -246,7 +246,7 @@ def test_shares_are_compared_by_the_exact_test():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: m.update([[0.5, 0.5]], ["maybe"]), "label 'maybe', which the calibrator does not know"),
+        (lambda m: m.update([[0.5, 0.5]], ["maybe"]), "label 'maybe', which is not a class of the calibrator"),
         (lambda m: m.update([[0.2, 0.3, 0.5]], ["no"]), "3 features"),
         (lambda m: m.update([[0.5, 0.5]], ["no"], ["a", "b"]), r"segments has shape \(2,\), expected \(1,\)"),
         (lambda m: m.update([[0.5, 0.5]], ["no", "yes"]), "inconsistent numbers"),

@@ -194,7 +194,7 @@ def test_trees_are_those_of_their_questions(tmp_path: Any) -> None:
 def test_new_levels_and_missing_values_go_where_they_should() -> None:
     p, y, frame = shifted(3000, 3)
     calibrator = SegmentedCalibrator(TS, strength=3.0).fit(p, y, segments={"region": frame["region"]})
-    with pytest.warns(CalibrationWarning, match=r"None of 50 rows has a level of 'region' that fit saw.*'east'"):
+    with pytest.warns(CalibrationWarning, match=r"None of 50 rows has a known level of 'region'.*'east'"):
         unknown = calibrator.predict_proba(p[:50], segments={"region": ["east"] * 50})
     np.testing.assert_allclose(unknown, calibrator.calibrator_.predict_proba(p[:50]), rtol=1e-13)
     holes = pd.DataFrame({"region": np.where(frame["region"] == "west", None, frame["region"])})

@@ -166,10 +166,10 @@ def test_many_decimals_are_numbers_and_many_categories_are_levels():
     [
         (
             0,
-            r"None of 40 rows has a level of 'x' that fit saw: the global map is used\. Found: 'e0', .*'e4' and others",
+            r"None of 40 rows has a known level of 'x': the global map is used\. Found: 'e0', .*'e4' and others",
         ),
-        (1, r"Only 1 of 40 rows has a level of 'x' that fit saw: the global map is used for the others\. Found: 'e0'"),
-        (3, r"Only 3 of 40 rows have a level .* Known: '3', '4', '5'\.$"),
+        (1, r"Only 1 of 40 rows has a known level of 'x': the global map is used for the others\. Found: 'e0'"),
+        (3, r"Only 3 of 40 rows have a known level .* Known: '3', '4', '5'\.$"),
         (4, None),
         (40, None),
     ],

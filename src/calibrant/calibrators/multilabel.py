@@ -171,7 +171,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         if isinstance(threshold, Mapping):
             if unknown := [label for label in threshold if label not in labels]:
                 raise ValueError(
-                    f"threshold names {unknown[0]!r}, which is none of the labels {list_names(labels, 10)}."
+                    f"threshold names {unknown[0]!r}, which is not one of the labels {list_names(labels, 10)}."
                 )
             threshold = [threshold.get(label, 0.5) for label in labels]
         given = threshold if isinstance(threshold, (list, tuple, np.ndarray)) else [threshold] * len(labels)

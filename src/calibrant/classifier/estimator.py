@@ -415,7 +415,7 @@ def _frozen_classes(estimator: BaseEstimator, labels: AnyArray) -> AnyArray:
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()))
     if unknown:
         raise ValueError(
-            f"y holds the label {unknown[0]!r}, which the frozen classifier does not know: it knows {classes.tolist()}."
+            f"y holds the label {unknown[0]!r}, which is not a class of the frozen classifier: {classes.tolist()}."
         )
     return classes
 

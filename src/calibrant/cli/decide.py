@@ -85,7 +85,7 @@ def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:
     except ValueError:  # many classes, amounts, or a map without an inverse
         return lines
     unit = 100.0 if getattr(fitted, "percentages_", False) else 1.0
-    said = [f"{100 * one.high:.4g}% is {unit * score:.4g}" for one, score in zip(ranges, scores)]
+    said = [f"{100 * one.high:.4g}% corresponds to {unit * score:.4g}" for one, score in zip(ranges, scores)]
     second = fitted.classes_.tolist()[1]
     if not said or done.classes[-1] != second:
         return lines

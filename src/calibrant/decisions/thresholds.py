@@ -41,7 +41,7 @@ _STARTS = 8
 
 @dataclass(frozen=True)
 class ChosenThreshold:
-    """A threshold with what it did on the rows that it was chosen on.
+    """A threshold, with its results on the rows it was chosen on.
 
     Attributes
     ----------

@@ -251,7 +251,7 @@ def compare_decisions(
 
 @dataclass(frozen=True)
 class BestThreshold:
-    """The threshold that would have cost least on labelled rows, and what the rule's own threshold cost more.
+    """The threshold that would have cost least on labelled rows, and how much more the rule's own threshold cost.
 
     Attributes
     ----------

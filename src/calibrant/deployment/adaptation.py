@@ -102,7 +102,7 @@ def adapt(
     if (prior is None) == (unlabelled is None):
         raise ValueError("adapt needs either prior=, the shares of the classes now, or unlabelled= predictions.")
     if method not in METHODS:
-        raise ValueError(f"method={method!r} is none of {', '.join(map(repr, METHODS))}.")
+        raise ValueError(f"method={method!r} is not one of {', '.join(map(repr, METHODS))}.")
     if method == "bbse" and prior is None and labelled is None:
         raise ValueError("method='bbse' needs labelled=(P, y): predictions and labels from the time of calibration.")
     check_level(level)

@@ -15,7 +15,7 @@ from calibrant.steps import Step, run_from_logs
 
 
 class ChainedCalibrator(AfterCalibrator, kw_only=False):
-    """Two calibrators, the second of which takes what the first predicts.
+    """Two calibrators in a row: the second takes the predictions of the first.
 
     Parameters
     ----------

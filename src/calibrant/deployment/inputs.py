@@ -29,7 +29,7 @@ def check_calibrator(calibrator: Any) -> Calibrator:
     if not isinstance(calibrator, Calibrator):
         hint = ""
         if hasattr(calibrator, "calibrators_"):
-            hint = " Take one of its calibrators_, with the predictions of its classifier."
+            hint = " Use one of its calibrators_, with the predictions of its classifier."
         raise TypeError(f"A fitted calibrator is needed, got {type(calibrator).__name__}.{hint}")
     check_is_fitted(calibrator, "classes_")
     return calibrator
@@ -93,7 +93,7 @@ def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
     if unknown:
         raise ValueError(
-            f"y holds the label {unknown[0]!r}, which the calibrator does not know: it knows {list_names(known)}."
+            f"y holds the label {unknown[0]!r}, which is not a class of the calibrator: {list_names(known)}."
         )
     return encode(labels.astype(classes.dtype) if labels.dtype.kind in "iuf" else labels, classes)
 
@@ -120,7 +120,7 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
     if isinstance(shares, Mapping):
         unknown = [label for label in shares if label not in labels]
         if unknown:
-            raise ValueError(f"{name} names the class {unknown[0]!r}, which is none of {list_names(labels)}.")
+            raise ValueError(f"{name} names the class {unknown[0]!r}, which is not one of {list_names(labels)}.")
         absent = [label for label in labels if label not in shares]
         if absent:
             raise ValueError(f"{name} lacks the class {absent[0]!r}: name the share of each class.")

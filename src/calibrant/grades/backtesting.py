@@ -106,7 +106,7 @@ def pluto_tasche(
     n = np.atleast_1d(np.asarray(observations, dtype=np.float64))
     d = np.zeros(len(n)) if observed is None else np.atleast_1d(np.asarray(observed, dtype=np.float64))
     if n.ndim != 1 or d.shape != n.shape or not len(n) or not np.all((d >= 0) & (d <= n)):
-        raise ValueError("each grade needs a number of observations, and from 0 to so many cases")
+        raise ValueError("each grade needs a number of observations, and at least 0 and at most as many cases")
     pooled = np.cumsum(n[::-1])[::-1], np.cumsum(d[::-1])[::-1]
     return np.maximum.accumulate([_upper_bound(*pair, level, correlation) for pair in zip(*pooled)])
 

@@ -79,7 +79,7 @@ class Answers:
         """
         rows = [check_options(f"row {i}", options) for i, options in enumerate(logprobs)]
         if not rows:
-            raise ValueError("there is no question")
+            raise ValueError("there are no questions")
         right = np.full(len(rows), -1) if y is None else np.asarray(y)
         if right.shape != (len(rows),) or right.dtype.kind not in "iu":
             raise ValueError(f"y should hold {len(rows)} whole numbers: the right option of each question, from 0")
@@ -125,7 +125,7 @@ def correct_sample(sample: Sample) -> Sample:
 def check_answer(where: str, right: int, n_options: int) -> int:
     """The number of an option that there is."""
     if not 0 <= right < n_options:
-        raise ValueError(f"{where}: the answer {right} is none of the {n_options} options, 0 to {n_options - 1}")
+        raise ValueError(f"{where}: the answer {right} is not one of the {n_options} options, 0 to {n_options - 1}")
     return right
 
 

@@ -348,12 +348,12 @@ class BatchReader:
         if not self.n_columns:
             self.n_columns, self.names, self._label_type = columns, names, kind
         if columns != self.n_columns:
-            raise ValueError(f"The predictions have {columns} columns, those of the batches before {self.n_columns}.")
+            raise ValueError(f"The predictions have {columns} columns, those of earlier batches {self.n_columns}.")
         if columns > 1 and names != self.names:
             now, before = list_names(names or ()), list_names(self.names or ())
-            raise ValueError(f"The columns are called {now}, those of the batches before {before}.")
+            raise ValueError(f"The columns are called {now}, those of earlier batches {before}.")
         if kind != self._label_type:
-            raise ValueError(f"The labels are {kind}, those of the batches before {self._label_type}.")
+            raise ValueError(f"The labels are {kind}, those of earlier batches {self._label_type}.")
 
     def _raise_changed(self, number: int, first_row: int, n_rows: int) -> None:
         if number >= len(self._marks):

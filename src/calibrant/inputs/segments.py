@@ -105,7 +105,7 @@ def segment_numbers(frame: Mapping[str, NDArray[Any]], inputs: SegmentInputs) ->
     absent = [name for name in inputs if name not in frame]
     if absent:
         raise ValueError(
-            f"segments lacks the column {absent[0]!r}: it has {list_names(frame)}, fit saw {list_names(inputs)}."
+            f"segments lacks the column {absent[0]!r}: it has {list_names(frame)}, but fit had {list_names(inputs)}."
         )
     columns = []
     for name, levels in inputs.items():
@@ -221,12 +221,12 @@ def numbers_if_all_are(cells: NDArray[Any], few: int) -> NDArray[Any]:
 
 @dataclass
 class SeenLevels:
-    """Counts, batch by batch, the rows whose levels `fit` saw, and remembers some of the other levels.
+    """Counts, batch by batch, the rows whose levels are known from `fit`, and keeps some of the other levels.
 
     >>> seen = SeenLevels({"region": ["north", "south"]})
     >>> seen.add({"region": np.array(["N", "S"] * 50)})
     >>> print(*seen.notes())
-    None of 100 rows has a level of 'region' that fit saw: the global map is used. Found: 'N', 'S'. Known: 'north',
+    None of 100 rows has a known level of 'region': the global map is used. Found: 'N', 'S'. Known: 'north',
     'south'.
     """
 
@@ -248,11 +248,11 @@ class SeenLevels:
                     others.update(dict.fromkeys(texts_of(frame[name][unknown][:1000])))
 
     def notes(self) -> list[str]:
-        """A sentence about each column of which hardly a row has a known level."""
+        """A sentence about each column in which hardly any row has a known level."""
         return [
             (f"Only {known:,}" if known else "None")
-            + f" of {self.rows:,} rows {'have' if known > 1 else 'has'} a level of "
-            f"{name!r} that fit saw: the global map is used{' for the others' if known else ''}. "
+            + f" of {self.rows:,} rows {'have' if known > 1 else 'has'} a known level of "
+            f"{name!r}: the global map is used{' for the others' if known else ''}. "
             f"Found: {_some(self.others[name])}. Known: {_some(self.inputs[name] or ())}."
             for name, known in self.known.items()
             if self.rows >= _ROWS and known < _SHARE * self.rows

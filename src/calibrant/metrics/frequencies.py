@@ -312,6 +312,6 @@ def positive_gap(data: Sample, *, pos_label: Any = None) -> Statistic:
     """
     labels = data.names
     if pos_label is not None and pos_label not in labels:
-        raise ValueError(f"pos_label={pos_label!r} is none of the classes {labels}")
+        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {labels}")
     column = len(labels) - 1 if pos_label is None else labels.index(pos_label)
     return summed_mean(data.proba[:, column] - (data.y == column))

@@ -166,10 +166,10 @@ def auroc(data: Sample, *, average: Average = "macro") -> Statistic:
 
 @scalar(lower=-1.0, upper=1.0, by_class=True)
 def gini(data: Sample, *, average: Average = "macro") -> Statistic:
-    """Gini coefficient of the ranking, `2 AUROC - 1`: 0 for scores that tell nothing, 1 for a perfect ranking.
+    """Gini coefficient of the ranking, `2 AUROC - 1`: 0 for uninformative scores, 1 for a perfect ranking.
 
     It is the accuracy ratio of credit risk. It says nothing about calibration: any increasing map of the scores
-    leaves it as it is, and its value depends on how different the rows are, so compare it only on the same portfolio.
+    leaves it unchanged, and its value depends on how varied the rows are, so compare it only on the same portfolio.
 
     Examples
     --------

@@ -138,9 +138,9 @@ def validation_table(
     n_resamples: int = 500,
     random_state: int | None = 0,
 ) -> ValidationTable:
-    """All named tests and measures: value, interval, p-value, what each says and where it misleads.
+    """All named tests and measures: value, interval, p-value, what each means and where it misleads.
 
-    Of more than two classes, the expected-to-observed ratio and Cox's intercept are those of the class that chance
+    For more than two classes, the expected-to-observed ratio and Cox's intercept are those of the class that chance
     explains least, with Bonferroni's correction for the others; ICI, E50, E90, Emax and the two-bin error are of the
     predicted class; ranking is a mean over classes; all others judge all classes at once. Each test has its own level:
     of several, some reject calibrated predictions more often than one alone.

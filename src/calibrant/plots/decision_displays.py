@@ -67,7 +67,7 @@ class _ModelDisplay:
 
 
 class DecisionCurveDisplay(_ModelDisplay):
-    """Net benefit over the thresholds that somebody may have, beside acting on everybody and on nobody.
+    """Net benefit over a range of thresholds, compared with acting on everybody and on nobody.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ LIGHTS = {"green": ("#009E73", "o"), "yellow": ("#E69F00", "s"), "red": (VERMILI
 
 
 class GradeDisplay:
-    """Observed rates of grades with intervals, beside the probabilities that are tested.
+    """Observed rates of grades with intervals, next to the probabilities being tested.
 
     Parameters
     ----------

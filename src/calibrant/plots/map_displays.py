@@ -127,7 +127,7 @@ class CalibrationMapDisplay:
 class CorrectionMatrixDisplay:
     """Heat map of a matrix-scaling calibrator's matrix minus the identity: which classes were confused.
 
-    Entry (i, j) is what the score of class i gains for each unit of the log-probability of class j.
+    Entry (i, j) is how much the score of class i gains per unit of the log-probability of class j.
 
     Parameters
     ----------

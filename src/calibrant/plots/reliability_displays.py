@@ -137,8 +137,8 @@ def predict(estimator: Any, X: Any) -> tuple[Any, Any]:
 class ReliabilityDisplay:
     """Reliability diagram of two classes, of the predicted class, or of one class against the rest.
 
-    Make one with `from_predictions` or `from_estimator`; pass ``ax=display.ax_`` to draw another model beside it. If
-    the event is rare, the axes show small probabilities only, or log-odds.
+    Make one with `from_predictions` or `from_estimator`; pass ``ax=display.ax_`` to draw another model in the same
+    axes. If the event is rare, the axes show small probabilities only, or log-odds.
 
     Parameters
     ----------

@@ -28,10 +28,10 @@ NOTEBOOK_HEIGHT = 640
 
 @describe_parameters
 class CalibrationReport:
-    """Is it calibrated, what would each method gain, and what to do: the page of `calibrant report` in Python.
+    """Is it calibrated, what would each method gain, and what should you do: the page of `calibrant report` in Python.
 
-    Everything is computed when the report is made. In a notebook it shows itself; `save` writes the page as one HTML
-    file, and `tables` has its numbers as data frames. Whatever it says about calibration's effect comes from
+    Everything is computed when the report is made. In a notebook it is displayed; `save` writes the page as one HTML
+    file, and `tables` has its numbers as data frames. Everything about the effect of calibration comes from
     cross-validation: every row is calibrated by a calibrator fitted to other rows.
 
     Parameters

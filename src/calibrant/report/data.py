@@ -115,7 +115,7 @@ class Learning(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A loss and its two parts: what calibration takes away and what is left."""
+    """A loss and its two parts: what calibration removes and what is left."""
 
     title: str
     total: Estimate

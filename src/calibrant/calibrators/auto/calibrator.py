@@ -63,7 +63,7 @@ _LEAST_SLOPE = 1e-3
 
 
 class AutoCalibrator(AdditiveCalibrator):
-    """The default calibrator, for two or more classes: nothing to set.
+    """The default calibrator, for two or more classes, without settings to choose.
 
     Temperature scaling with a learned mixture of the input, matrix scaling with curves, and boosted trees (above 40
     classes Gaussian models of the log-probabilities instead, above 200 of low rank) are fitted on folds; the blend with

@@ -35,7 +35,7 @@ _FEWEST = 20
 
 @dataclass(frozen=True)
 class Change:
-    """What the most successful bettor believes, and what the latest rows show of it.
+    """The change that the evidence points to most, and what the latest rows show of it.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Repair:
-    """The smallest repair that removes what was found.
+    """The smallest repair that removes the change found.
 
     Attributes
     ----------

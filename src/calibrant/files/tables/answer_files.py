@@ -376,7 +376,7 @@ def _right(record: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]
     try:
         return check_answer(f"field {name!r}", int(number), k)
     except ValueError:
-        raise ValueError(f"field {name!r}: {text[:40]!r} is none of the {k} options") from None
+        raise ValueError(f"field {name!r}: {text[:40]!r} is not one of the {k} options") from None
 
 
 def _count(record: Mapping[str, Any], name: str | None) -> float:
