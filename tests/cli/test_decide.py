@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibrant
@@ -58,6 +59,43 @@ def test_the_action_of_each_row_is_that_of_the_rule(home: Path, tmp_path: Path) 
     assert "Choose 'ok' where the probability of 'fraud' is below 4.8%, 'fraud' above." in result.output
     score = calibrant.load(home / "two.json").inverse(1 / 21).high
     assert f"Before calibration, in the column of 'fraud': 4.762% corresponds to {score:.4g}" in result.output
+
+
+@pytest.mark.parametrize("cost", ["ask=0.2", "0:1=20,1:0=1,ask=0.3"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_action_that_is_no_label_among_labels_that_are_numbers(tmp_path: Path, cost: str, ending: str) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(300).round(4)
+    frame = pd.DataFrame({"p": p, "y": (rng.random(300) < p).astype(int)})
+    file, out = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+    read, write = {
+        "csv": (lambda path: pd.read_csv(path, dtype={"action": str}), lambda path: frame.to_csv(path, index=False)),
+        "jsonl": (
+            lambda path: pd.read_json(path, lines=True, dtype={"action": str}),
+            lambda path: frame.to_json(path, orient="records", lines=True),
+        ),
+        "parquet": (pd.read_parquet, frame.to_parquet),
+    }[ending]
+    write(file)
+    ok("fit", file, "--label", "y", "-m", "ts", "-o", tmp_path / "map.json")
+    ok("decide", tmp_path / "map.json", file, "--cost", cost, "-o", out)
+    found = read(out)["action"]
+    fitted = calibrant.load(tmp_path / "map.json")
+    costs = {
+        "ask=0.2": [[0, 1], [1, 0], [0.2, 0.2]],
+        "0:1=20,1:0=1,ask=0.3": [[0, 20], [1, 0], [0.3, 0.3]],
+    }[cost]
+    rule = DecisionRule(costs, actions=[0, 1, "ask"], classes=[0, 1])
+    assert found.tolist() == [str(action) for action in rule.decide(fitted.predict_proba(p))]
+    assert set(found) == {"0", "1", "ask"}
+
+
+def test_actions_that_are_numbers_stay_numbers(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"p": [0.1, 0.4, 0.6, 0.9] * 5, "y": [0, 1, 0, 1] * 5})
+    frame.to_parquet(tmp_path / "in.parquet")
+    ok("fit", tmp_path / "in.parquet", "--label", "y", "-m", "ts", "-o", tmp_path / "map.json")
+    ok("decide", tmp_path / "map.json", tmp_path / "in.parquet", "--cost", "fp=1,fn=1", "-o", tmp_path / "out.parquet")
+    assert pd.read_parquet(tmp_path / "out.parquet")["action"].dtype == np.int64
 
 
 def test_amounts_of_rows_names_files_and_a_suffix(home: Path, tmp_path: Path) -> None:

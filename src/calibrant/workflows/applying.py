@@ -117,6 +117,7 @@ def apply(
         reader.notes.append(("the calibrated columns hold percentages as well",))
     written, seen = 0, SeenLevels(inputs_of(getattr(calibrator, "segment_columns_", {})))
     tally, cost = Counter[int](), 0.0
+    names = np.array([] if rule is None else _cells(rule.actions), dtype=object)
     with open_writer(output, reader.table, force=force, suffix=suffix) as writer:
         for rows in progress(reader.read(columns, everything=True)):
             new = {}
@@ -131,7 +132,7 @@ def apply(
                     amounts = {} if rows.amounts is None else dict(zip(rule.amounts, rows.amounts.T))
                     expected = rule.table.expected(p, amounts)
                     chosen = cheapest(expected)
-                    decided = {ACTION: rule.named(chosen), EXPECTED: expected.min(axis=1)}
+                    decided = {ACTION: names[chosen], EXPECTED: expected.min(axis=1)}
                     tally, cost = tally + Counter(chosen.tolist()), cost + float(decided[EXPECTED].sum())
                 writer.write(_with_columns(rows, new, decided, columns.style, as_text=writer.text))
             written += len(rows.values)
@@ -144,6 +145,11 @@ def apply(
     actions = {} if rule is None else {name: tally[number] for number, name in enumerate(rule.actions)}
     shown = columns.classes if len(columns.names) == 1 else tuple(classes)
     return Applied(written, columns.names, shown, actions, cost)
+
+
+def _cells(actions: list[Any]) -> list[Any]:
+    """Names of actions as cells of one column, which all rows share: texts if one of them is a text."""
+    return [str(name) for name in actions] if any(isinstance(name, str) for name in actions) else actions
 
 
 def _take_segments(calibrator: Any, reader: RowReader) -> None:
