@@ -52,6 +52,31 @@ def test_fit(file: Path, method: str, grouped: bool) -> None:
     assert done.calibrator.fitted_to_ == f"{counted.sum()} rows, {TABLE['w'].sum()} observations{in_groups}"
 
 
+@pytest.mark.parametrize(("text", "value"), [("True", True), ("False", False), ("true", True), ("false", False)])
+def test_truth_values_in_the_words_of_python_and_json(text: str, value: bool) -> None:
+    assert fitting.make_calibrator("auto", [f"monotone={text}"])[0].monotone is value
+
+
+@pytest.mark.parametrize("text", ["None", "null"])
+def test_no_value_in_the_words_of_python_and_json(text: str) -> None:
+    assert fitting.make_calibrator("sms", [f"penalty={text}"])[0].penalty is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("foo=1", "the method 'ts' has no parameter 'foo': its parameters are classes, input, "),
+        ("smooting=1", "the method 'ts' has no parameter 'smooting': did you mean 'smoothing'? Its parameters are "),
+    ],
+)
+def test_an_unknown_parameter(given: str, said: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        fitting.make_calibrator("temperature", [given])
+    assert str(caught.value).startswith(said)
+    assert str(caught.value).endswith("smoothing")
+    assert "__init__" not in str(caught.value)
+
+
 def test_fit_to_a_sample(file: Path) -> None:
     done = fitting.fit(fitting.make_calibrator("isotonic")[0], reader(file, label="y"), memory_mb=0.01)
     assert done.counts["rows"] == 600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import time
 import warnings
@@ -25,13 +26,16 @@ from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError
 
+#: Values of parameters that Python writes in other words than JSON.
+_PYTHON_WORDS = {"True": True, "False": False, "None": None}
+
 
 def make_calibrator(
     method: str, parameters: Sequence[str] = (), *, input: str = "probabilities", renormalize: bool = False
 ) -> tuple[Any, str]:
     """An unfitted calibrator that can be stored as JSON, and the name of its method.
 
-    Parameters are `name=value` pairs, whose values are read as JSON where they can be, else as text.
+    Parameters are `name=value` pairs, whose values are read as JSON or Python's True, False and None, else as text.
 
     Examples
     --------
@@ -49,16 +53,22 @@ def make_calibrator(
         raise RequestError(str(error)) from error
     if not info.stores:
         raise RequestError(f"the method {info.name!r} cannot be stored; choose another: `calibrant methods` lists them")
-    try:
-        return info.make(**settings), info.name
-    except (TypeError, ValueError) as error:
-        raise RequestError(f"the method {info.name!r} does not take this parameter: {error}") from error
+    known = info.get_params()
+    if unknown := [name for name in settings if name not in known]:
+        close = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"did you mean {close[0]!r}? Its" if close else "its"
+        raise RequestError(
+            f"the method {info.name!r} has no parameter {unknown[0]!r}: {hint} parameters are {', '.join(known)}"
+        )
+    return info.make(**settings), info.name
 
 
 def _parsed(pair: str) -> tuple[str, Any]:
     name, sign, text = pair.partition("=")
     if not sign or not name:
         raise RequestError(f"parameters are given as name=value, not as {pair!r}")
+    if text in _PYTHON_WORDS:
+        return name, _PYTHON_WORDS[text]
     try:
         return name, json.loads(text)
     except json.JSONDecodeError:
