@@ -1,10 +1,9 @@
 """Search for hyperparameters of SVS and SMS over many datasets, as in the paper's appendix.
 
-Datasets are ranked by the test Brier improvement of temperature scaling; odd ranks are searched on, even ranks are
-the control group, so that easy and hard datasets are spread evenly. Optuna maximises the mean Brier improvement
-over the experiments of the first group, and the best configuration meets the defaults on the second one. Every
-trial is stored in SQLite when it ends; a search continues where it stopped, and ends where an uninterrupted one
-would have.
+Datasets are ranked by the test Brier improvement of temperature scaling; odd ranks are searched on, even ranks are the
+control group, so that easy and hard datasets are spread evenly. Optuna maximises the mean Brier improvement over the
+experiments of the first group, and the best configuration is compared with the defaults on the second one. Every trial
+is stored in SQLite when it ends; a search continues where it stopped, and ends where an uninterrupted one would have.
 """
 
 from __future__ import annotations

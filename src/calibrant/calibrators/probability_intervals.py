@@ -1,7 +1,7 @@
-"""How sure is a calibrated probability? Intervals that cover what a calibrator would say with endless data.
+"""How uncertain is a calibrated probability? Intervals for what a calibrator would predict with unlimited data.
 
 `fit_intervals` learns them from the rows of `fit` and keeps what `predict_interval` needs in one fitted attribute,
-`uncertainty_`, which is stored with the calibrator. Only who asks for intervals pays for them, in time and in files.
+`uncertainty_`, which is stored with the calibrator. Intervals cost time and space only if they are asked for.
 
 - Logistic maps keep the covariance of their coefficients (the delta method, `calibrant.softmax.delta_method`), and
   their intervals are symmetric on the scale of log-odds, so that they stay between 0 and 1.

@@ -1,7 +1,7 @@
 """What a fitted calibrator found, in words: on how many rows, how confident the model was, and what the map does.
 
 The sentences come from what every calibrator has, its map and the counts of the classes, and from a temperature where
-there is one. A calibrator that knows more says more (`AutoCalibrator.summary`).
+there is one. Some calibrators add more (`AutoCalibrator.summary`).
 """
 
 from __future__ import annotations

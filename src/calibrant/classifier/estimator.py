@@ -1,4 +1,4 @@
-"""Any scikit-learn classifier, calibrated: fit it on folds, calibrate its predictions on the rows it has not seen.
+"""Any scikit-learn classifier, calibrated: fit it on folds, calibrate its predictions on rows it was not trained on.
 
 A drop-in for `sklearn.calibration.CalibratedClassifierCV`: the same parameters, attributes, metadata routing and kinds
 of errors. Calibrators get log-probabilities, or decision values where a classifier has no probabilities, so that

@@ -1,6 +1,6 @@
-"""A fitted classifier with its calibrator, the scores that go from the one to the other, and their fits on folds.
+"""A fitted classifier with its calibrator, the scores passed from one to the other, and their fits on folds.
 
-Scores are log-probabilities, or decision values where a classifier has nothing better. A class unknown to the
+Scores are log-probabilities, or decision values where a classifier has no probabilities. A class unknown to the
 classifier has the score ``-inf``.
 """
 

@@ -1,6 +1,6 @@
 """NumPy archives (npz) from anywhere: sizes are looked up before arrays are read, pickled objects are refused.
 
-What one file may ask for is limited: a few kilobytes of zeros, well compressed, can claim to be terabytes.
+The memory that one file may use is limited: a few kilobytes of compressed zeros can claim to be terabytes.
 """
 
 from __future__ import annotations

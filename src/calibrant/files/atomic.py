@@ -1,4 +1,4 @@
-"""The one way files are written: beside their place, forced to the disk, moved there in one step.
+"""The one way files are written: next to their final place, flushed to disk, then moved there in one step.
 
 What was there stays until the new file is complete, and an error, Ctrl-C or a signal that became an exception leaves
 no unfinished file behind. Only regular files are replaced: a device, a pipe or a folder is refused. Symbolic links are

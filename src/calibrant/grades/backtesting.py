@@ -1,4 +1,4 @@
-"""Backtests of grades: whether cases are as many as each grade's probability says, and whether grades make sense.
+"""Backtests of grades: whether cases are as many as each grade's probability predicts, and whether grades make sense.
 
 With `n` observations, `d` cases and probability `p` of a grade:
 

@@ -1,4 +1,4 @@
-"""Answers to questions with any number of options: what a language model gives instead of a matrix of predictions.
+"""Answers to questions with any number of options: the output of a language model instead of a matrix of predictions.
 
 Rows are padded to the largest number of options; the log-probability of an option that a question does not have is
 ``-inf``. A stated confidence in an answer is a question with two options: the answer is wrong, or right.

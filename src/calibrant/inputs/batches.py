@@ -2,7 +2,7 @@
 
 A source is called for every pass and returns a fresh iterator of ``(P, y)`` or ``(P, y, weight)``. Each batch is
 checked as an array is, with rows counted over all batches, and so is what could not be wrong in one array: all batches
-have the same columns and labels of one type, and a later pass sees what the first one saw.
+have the same columns and labels of one type, and a later pass gives the same as the first.
 """
 
 from __future__ import annotations

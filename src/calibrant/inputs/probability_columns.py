@@ -1,8 +1,8 @@
 """Which columns of a table or data frame are the probabilities, and which label each stands for.
 
 Columns are named by a pattern or a list, or found: those named like the labels, those named like the labels with a
-common prefix or suffix (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). What is unclear is an error that
-lists what there is. Numbered columns stand for the labels in sorted order; that is said, and checked where labels are
+common prefix or suffix (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). If that is unclear, an error
+lists the columns. Numbered columns stand for the labels in sorted order; that is said, and checked where labels are
 text. Frames of pandas, polars, pyarrow and Dask are told by what they can do, so that none of them need be installed.
 """
 

@@ -1,7 +1,7 @@
 """What a row of predictions must be: the one set of rules and tolerances, for arrays and for files.
 
-Probabilities are finite, lie in [0, 1] and sum to one, up to rounding; a single column is the probability of the
-second of two classes. With `renormalize` any non-negative numbers will do that are not all zero. Logits are finite, or
+Probabilities are finite, lie in [0, 1] and sum to one, up to rounding; a single column is the probability of the second
+of two classes. With `renormalize`, any non-negative numbers that are not all zero are accepted. Logits are finite, or
 -inf for an impossible class.
 """
 

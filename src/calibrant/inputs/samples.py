@@ -1,7 +1,7 @@
 """Labels and probabilities as a `Sample`: what every metric is handed.
 
-The contract is that of the calibrators, whose functions do the naming of columns; here probabilities stay as they
-are (no logarithm, no copy of a large table) and plain column numbers as labels take a short cut.
+The contract is that of the calibrators, whose functions do the naming of columns; here probabilities stay unchanged
+(no logarithm, no copy of a large table) and plain column numbers as labels take a short cut.
 """
 
 from __future__ import annotations

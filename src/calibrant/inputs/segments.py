@@ -1,10 +1,10 @@
-"""What tells the segment of a row, as numbers: columns of frames, mappings or arrays, one number for each row.
+"""The segment of a row, as numbers: columns of frames, mappings or arrays, one number for each row.
 
 Of a column with levels it is the place of the row's level among them, -1 for another one; of a column of numbers it is
 the number itself. Missing values are the empty text, or `MISSING`.
 
-Levels are texts, and every value has one (`texts_of`): numbers have no zeros that say nothing (3, 2.5), whatever type
-they come in, Booleans are True and False, midnight is its date, and texts are as they are. A value belongs to the level
+Levels are texts, and every value has one (`texts_of`): numbers have no redundant zeros (3, 2.5), whatever their
+type, Booleans are True and False, midnight is its date, and texts are unchanged. A value belongs to the level
 of the same text; if there is none, to the only level that spells the same number, Boolean or date (`places_of`). So 7
 and 7.00 find the level "007" of codes, and "007" the level 7 of numbers, while "007" and "7" are two levels where fit
 saw both.

@@ -1,8 +1,8 @@
 """The best classes of each row, as inference servers return them: a few log-probabilities and the mass of the rest.
 
-What is left of the probability is taken to be spread evenly over the classes that are not listed: a row stands for the
-full row in which each of them has ``remaining / (k - m)``. Whatever is fitted to such rows or made of them is what it
-would be for the full rows; it is exact where the rest is uniform. Full rows are made a block at a time.
+The remaining probability is assumed to be spread evenly over the classes that are not listed: a row stands for the
+full row in which each of them has ``remaining / (k - m)``. Fits and predictions are those of these full
+rows, and exact where the rest is uniform. Full rows are made a block at a time.
 """
 
 from __future__ import annotations

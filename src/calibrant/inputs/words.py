@@ -1,6 +1,7 @@
 """What the arguments of a caller are called, so that the one input contract can name `X`, `y_prob` or a file.
 
-Errors name settings that may help; who shows an error says how they are set in Python or in the command line.
+Errors name settings that may help; the caller that shows an error adds how to set them in Python or on the command
+line.
 """
 
 from __future__ import annotations

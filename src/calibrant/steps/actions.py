@@ -1,7 +1,7 @@
 """The costs of actions in classes, and the cheapest action: what a decision rule does to probabilities.
 
-An action `a` is expected to cost ``Σ_j p_j c_aj``, to which amounts that rows have of their own add theirs. The
-cheapest one is taken, and of equally cheap ones the first. NumPy alone runs it, so that a stored map can decide.
+An action `a` has the expected cost ``Σ_j p_j c_aj``, plus costs that depend on amounts of the row. The cheapest
+action is taken; of equally cheap ones, the first. It needs NumPy alone, so that a stored map can decide.
 """
 
 from __future__ import annotations

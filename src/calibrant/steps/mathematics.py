@@ -1,6 +1,6 @@
 """A fitted map as lines of mathematics with its numbers, for people: `x₂ = 0.57 · x₁`, from the probabilities p to q.
 
-Numbers have six digits; lists too long to read are told by their size and range, and the file holds them all. A map of
+Numbers have six digits; lists too long to read are given by their size and range, and the file holds them all. A map of
 two classes whose log-odds are a straight line of the predicted ones is also one line: `logit q = 0.1 + 0.8 · logit p`.
 """
 

@@ -1,8 +1,8 @@
 """A table of predictions in one reading: its metrics, overall and by segment, and the rows of a report.
 
 Rows are kept up to a size that leaves memory free. Means and counts are sums, which are added chunk by chunk from
-larger tables, and from segments. What is fitted, resampled or drawn as a curve without bins needs all rows at once: it
-is then that of a uniform sample, of whole groups where rows belong together.
+larger tables, and from segments. Fits, resamples and curves without bins need all rows at once: they use a uniform
+sample, of whole groups where rows belong together.
 """
 
 from __future__ import annotations

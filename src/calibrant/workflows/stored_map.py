@@ -1,4 +1,4 @@
-"""A stored calibrator for commands that only predict: its map, which needs NumPy alone and loads in no time."""
+"""A stored calibrator for commands that only predict: its map, which needs NumPy alone and loads quickly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C99 without dependencies but the mathematical library."""
+"""C99 without dependencies except the mathematical library."""
 
 from __future__ import annotations
 

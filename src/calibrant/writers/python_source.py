@@ -1,4 +1,4 @@
-"""Python without imports but `math`."""
+"""Python without imports except `math`."""
 
 from __future__ import annotations
 

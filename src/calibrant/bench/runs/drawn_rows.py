@@ -1,8 +1,8 @@
 """Draw a few calibration rows from a large set of predictions and test on its other rows.
 
-Test means over experiments as they are rest on small test sets, and calibration rows of the usual protocol (out-of-fold
-predictions of single models) are not quite like its test rows (averages of these models). Rows that are drawn from one
-set have neither flaw, and their number can be chosen.
+Test means over the original experiments rest on small test sets, and calibration rows of the usual protocol
+(out-of-fold predictions of single models) are not quite like its test rows (averages of these models). Rows that are
+drawn from one set have neither flaw, and their number can be chosen.
 
 All methods see the same rows, and so do all models of a dataset. A larger draw of the same repeat contains the smaller
 ones. With labels drawn from the predictions, these are calibrated by construction: any change is harm, and since the

@@ -1,7 +1,7 @@
 """Blending of members by their out-of-fold logits: ``softmax(Σ_m w_m Z_m)``, the normalised geometric mean.
 
 The weights, non-negative with sum one, minimise the out-of-fold log loss plus ``(strength / n) KL(w ‖ prior)``; the
-prior keeps the blend near the safe members where the data cannot tell. Members on one path of strengths are averaged
+prior keeps the blend near the safe members where the data are unclear. Members on one path of strengths are averaged
 by their cross-validated likelihood, ``w ∝ exp(−n ΔCV / 2)``. The unchanged predictions join by an arithmetic mean,
 ``(1 − v) p + v p₀``: their exact zeros, which as logarithms would outweigh all else, then cost at most ``−log(1 − v)``.
 """

@@ -1,7 +1,7 @@
 """The logistic default: quadratic scaling for two columns, structured matrix scaling for more.
 
-For two columns the slope and the curvature have weak priors, where the paper's quadratic scaling has none: few rows, or
-rows without an error, would else lead to extreme curves. The intercept has none, so that means match exactly.
+For two columns the slope and the curvature have weak priors, where the paper's quadratic scaling has none: otherwise
+few rows, or rows without an error, would lead to extreme curves. The intercept has none, so that means match exactly.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Temperature scaling ``S(α log p)``, with Laplace smoothing of the output and a learned mixture of the input.
 
 Exact zeros and ones of forests and of rounded softmax outputs become leverage points of enormous weight once they are
-logarithms. Mixing the *input* with the uniform distribution, ``p' = (1 − u) p + u / k``, takes that weight away; `u` is
+logarithms. Mixing the *input* with the uniform distribution, ``p' = (1 − u) p + u / k``, removes that weight; `u` is
 learned together with the temperature by the likelihood of the calibration data.
 """
 

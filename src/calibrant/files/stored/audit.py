@@ -1,8 +1,8 @@
 """The audit record of a fit: which map it gave, when, to how many rows of which classes, with which losses.
 
-A record tells nothing of a person or a machine: no names of files or users, no rows. Its fingerprints are SHA-256: of
+A record identifies no person or machine: no names of files or users, no rows. Its fingerprints are SHA-256: of
 the map, and of the rows of the fit (predictions, labels and weights, in their order), by which these are recognised.
-What the calibrator itself tells, its map, classes, counts and settings, is compared with it when a file is loaded;
+What the calibrator itself stores, its map, classes, counts and settings, is compared with it when a file is loaded;
 time, period and losses are statements of who wrote the record, until somebody has the rows and computes them again.
 """
 

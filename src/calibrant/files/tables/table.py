@@ -1,8 +1,7 @@
 """Tables of predictions in files, read in chunks: CSV and JSON Lines (also gzip), xlsx, parquet, feather, npz, npy.
 
 Every format gives the same thing, a sequence of Arrow record batches with the number of each row, so that commands
-work on files much larger than memory. Cells of a CSV stay the text they are; only columns asked for as numbers are
-ever parsed.
+work on files much larger than memory. Cells of a CSV stay text; only columns requested as numbers are parsed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows of predictions from tables, chunk by chunk: numbers, labels, weights, segments and groups, each row checked.
 
-A row that cannot be used is named by its number and said what is wrong with it, or left out and counted.
+A row that cannot be used is reported by its number with the reason, or left out and counted.
 """
 
 from __future__ import annotations

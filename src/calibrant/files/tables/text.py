@@ -1,6 +1,6 @@
 """CSV files as tables: comma, semicolon or tab, plain or gzip, read in blocks with every cell as text.
 
-Text stays the text it is (`007` does not become 7), and lines that cannot be split into cells are known by number.
+Text stays unchanged (`007` does not become 7), and lines that cannot be split into cells are known by number.
 Arrow reads blocks in which every line is a row. Where a line is blank or ends within quotes, Python's own reader takes
 over, line by line: a stray quote then costs its own line and not all the lines up to the next quote.
 """

@@ -1,7 +1,7 @@
 """Tables written in chunks and put in place at the end: a crash leaves no half file, and nothing is overwritten.
 
 CSV rows are joined from cells by Arrow, so that cells that came as text leave as the same text; a cell is quoted
-only if it has to be. Excel files are put together in memory, as their format wants it.
+only if it has to be. Excel files are built in memory, as their format requires.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Newton's method for smooth penalties: a dense factorisation for few parameters, preconditioned conjugate
 gradients on Hessian-vector products for many.
 
-Large problems run in float32, which halves the time of the matrix products that dominate there, and their curvature is
-that of some rows, drawn anew for every step: it need not be exact, since loss and gradient are. The loss is summed and
+Large problems run in float32, which halves the time of the matrix products that dominate there, and their curvature
+comes from some rows, redrawn for every step: it need not be exact, since loss and gradient are. The loss is summed and
 the result certified in float64, on all rows.
 """
 
