@@ -238,15 +238,15 @@ def _function_at(mutant: Mutant) -> int:
 
 
 def sampled(rooms: list[str], count: int, seed: int) -> list[Mutant]:
-    """Equally many mutants of every room."""
-    drawn = []
+    """Equally many mutants of every room, in turn: a run that is stopped has about as many of each."""
+    drawn: list[tuple[int, Mutant]] = []
     for room in rooms:
         # One generator for each room: a change to one room leaves the mutants of the others as they are.
         rng = random.Random(f"{seed} {room}")
         files = [path for path in sorted((SOURCE / room).rglob("*.py")) if not _OPTIONAL.search(path.name)]
         every = [mutant for path in files for mutant in mutants(path)]
-        drawn += rng.sample(every, min(len(every), count // len(rooms)))
-    return drawn
+        drawn += enumerate(rng.sample(every, min(len(every), count // len(rooms))))
+    return [mutant for _, mutant in sorted(drawn, key=lambda item: item[0])]
 
 
 def killed(mutant: Mutant, tests: list[str], seconds: float) -> str:
