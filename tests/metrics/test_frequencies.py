@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.special import betainc
+from scipy.stats import binom, kstest
 
 from calibrant.metrics import calibration_in_the_large, confidence_interval, positive_gap
+from calibrant.metrics.frequencies import binned_coins, count_p_values
 from tests.samples import sharpened
 
 
@@ -68,3 +70,25 @@ def test_positive_gap_of_any_class() -> None:
     assert positive_gap(y, p) == positive_gap(y, p, pos_label=2)
     with pytest.raises(ValueError, match="pos_label='x' is not one of the classes"):
         positive_gap(y, p, pos_label="x")
+
+
+def test_a_count_and_its_complement_are_equally_surprising_with_groups() -> None:
+    # Sure predictions of groups that err together: 36 misses of 200 where about 6 are expected.
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.95, 0.99, 200)
+    group = np.repeat(np.arange(30), [7] * 20 + [6] * 10)
+    y = np.ones(200, dtype=int)
+    y[np.isin(group, [1, 5, 9, 14, 22])] = 0
+    table = calibration_in_the_large(y, np.column_stack([1 - p, p]), groups=group)
+    assert table.p_value[0] == pytest.approx(table.p_value[1])
+    # A coin per group, of which 5 miss: the binomial tail; the design effect of few groups widens it a little.
+    alone = 2 * binom.sf(4, 30, 1 - p.mean())
+    assert alone / 5 < table.p_value[1] < 5 * alone
+
+
+def test_parts_of_coins_are_those_of_a_binomial_with_a_fractional_number() -> None:
+    p, effect = np.linspace(0.95, 0.99, 200), 7.0
+    coins = binned_coins(np.column_stack([1 - p, p]), np.ones(200))
+    found = count_p_values(coins, np.array([35.0, 165.0]), effect)
+    trials, misses = 200 / effect, 35 / effect
+    np.testing.assert_allclose(found, 2 * betainc(misses, trials - misses + 1, 1 - p.mean()), rtol=0.15)

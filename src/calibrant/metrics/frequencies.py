@@ -84,13 +84,14 @@ def _count_p_value(number: FloatArray, sums: FloatArray, count: float, *, betwee
     above = count - float(number @ p)
     if abs(above) <= slack:
         return 1.0
-    # A number of 2.3 is two coins and one that shows 0.3 times as often.
+    if above < 0:  # the other outcome is the one that came too often
+        count, p = float(number.sum()) - count, 1.0 - p
+    # A number of 2.3 is two coins and one that shows 0.3 times as often: the outcome that is counted, so that what is
+    # missing of a coin is not taken for the other one.
     whole = np.floor(number + slack)
     rest = np.maximum(number - whole, 0.0)
     number, p = np.append(whole, (rest > slack).astype(float)), np.append(p, rest * p)
     number, p = number[number > 0], p[number > 0]
-    if above < 0:  # the other outcome is the one that came too often
-        count, p = float(number.sum()) - count, 1.0 - p
     below = float(np.floor(count + slack))
     tail = _upper_tail(number, p, below)
     if between and (part := count - below) > slack:
