@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from calibrant.report.comparison import MANY_UNITS, paired_intervals
 from calibrant.report.data import MethodRow, Report
 from calibrant.report.layout import Section
 from calibrant.report.page import render
-from calibrant.report.report_tables import by_ratio
+from calibrant.report.report_tables import bands, by_ratio
 from calibrant.sample import Sample
 
 from .conftest import sharpened
@@ -115,6 +116,37 @@ def test_the_bands_are_those_of_a_table_made_by_hand(rare: Report) -> None:
     # Calibrated predictions: no band is off.
     calm = dataclasses.replace(rare, bands=dataclasses.replace(rare.bands, p_values=np.ones(10)))
     assert section(calm, "bands").note == "none of 10 is off beyond chance"
+
+
+def test_p_values_of_bands_near_zero_and_one_are_those_of_their_own_rows() -> None:
+    # Logits of a hundred: most bands lie nearer to 0 or 1 than edges can be told apart in decimals.
+    rng = np.random.default_rng(3)
+    z = rng.normal(0.0, 25.0, 300)
+    y = (rng.random(300) < expit(z / 12)).astype(int)
+    p = expit(z)
+    data = Sample(np.column_stack([1 - p, p]), y, classes=np.arange(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = bands(data, None, 0.95)
+    assert len(found.p_values) == len(found.before)
+    start, order = 0, np.argsort(p)
+    for weight, p_value in zip(found.before.weight, found.p_values):
+        rows = order[start : start + int(weight)]
+        start += int(weight)
+        expected = counted_p_value(p[rows], int(y[rows].sum()))
+        # Smaller ones are not meant to be exact.
+        assert p_value < 1e-6 if expected < 1e-7 else p_value == pytest.approx(expected, rel=0.02)
+    assert start == 300
+
+
+def counted_p_value(p: np.ndarray, seen: int) -> float:
+    """Twice the smaller tail of a sum of coins, by adding one coin after the other."""
+    if seen <= p.sum():
+        p, seen = 1 - p, len(p) - seen
+    chance = np.ones(1)
+    for one in p:
+        chance = np.append(chance * (1 - one), 0.0) + np.append(0.0, chance * one)
+    return min(1.0, 2 * float(chance[seen:].sum()))
 
 
 def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Report) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.bins import EDGE_DECIMALS, edge_index
 from calibrant.calibrators.registry import get_calibrator
 from calibrant.decisions.curves import decision_curve
 from calibrant.decisions.rule import DecisionRule
@@ -30,11 +29,12 @@ from calibrant.metrics import (
     smooth_curve,
     spiegelhalter,
 )
+from calibrant.metrics.binned import Binner
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.murphy import murphy_diagram
 from calibrant.metrics.recalibration import fit_clone
 from calibrant.metrics.result_types import Estimate, ScoreAxis, fitting_axis
-from calibrant.metrics.views import single_view
+from calibrant.metrics.views import class_view, single_view
 from calibrant.random_numbers import generator
 from calibrant.report.data import Bands, BinaryMap, ClassRow, Correction, Count, Decisions, RatioRow, Thresholds, Views
 from calibrant.report.verdict_words import ALPHA
@@ -77,8 +77,9 @@ def bands(before: Sample, after: Sample | None, level: float) -> Bands:
     told: dict[str, Any] = {"n_bins": n_bands, "strategy": "quantile"}
     tables = [reliability_table(pair.y, pair.proba, level=level, **told, **given(pair)) for pair in pairs]
     first, table = pairs[0], tables[0]
-    band = edge_index(first.proba[:, 1].round(EDGE_DECIMALS), table.upper[:-1].round(EDGE_DECIMALS))
-    counts = [class_frequencies(first.take(band == number)).p_value[1] for number in range(len(table))]
+    # Edges that are very near to each other would not find the rows of a band again.
+    band = Binner(class_view(first, 1), n_bands, "quantile").index(first.each)
+    counts = [class_frequencies(first.take(band == number)).p_value[1] for number in np.unique(band)]
     test = hosmer_lemeshow(first.y, first.proba, **told, **given(first))
     return Bands(table, tables[1] if after is not None else None, np.array(counts), test)
 
