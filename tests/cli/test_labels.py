@@ -85,7 +85,7 @@ def test_options_of_classes_and_commands_of_classes_are_refused(table: Path) -> 
         "apply", table.with_suffix(".json"), table, "-o", table.parent / "x.csv", "--on-error", "skip", code=2
     )
     assert "--on-error skip do not work with multi-label calibrators" in skipping
-    assert "is a multi-label calibrator; this command needs classes" in " ".join(out.split())
+    assert "is a multi-label calibrator; this command is for classes" in " ".join(out.split())
 
 
 def test_labels_are_found_by_name() -> None:

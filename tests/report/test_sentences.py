@@ -75,7 +75,9 @@ def test_six_rows_that_prove_something() -> None:
 
 def test_one_class() -> None:
     made = report(np.ones(200, dtype=int), expit(Z[:200]), ("isotonic",), classes=[0, 1])
-    said = "All rows are of class 1: at least 10 rows of another class are needed to tell what calibration would gain."
+    said = (
+        "All rows belong to class 1: at least 10 rows of another class are needed to tell what calibration would gain."
+    )
     assert said in made.sentences
     assert made.verdict.startswith("Predicts 5")
     assert made.recommended == "none"

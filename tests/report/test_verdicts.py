@@ -496,7 +496,7 @@ def test_steps_in_python(judged: Verdict, recommended: str, given: dict[str, Any
         (1, 2, None, "rows", "1 row is too few to tell"),
         (60, 2, 3, "groups", "3 groups are too few to tell what calibration would gain: at least 20 are needed."),
         (60, 2, 1, "groups", "1 group is too few to tell"),
-        (60, 1, None, "classes", "All rows are of no: at least 10 rows of another class are needed to tell what"),
+        (60, 1, None, "classes", "All rows belong to no: at least 10 rows of another class are needed to tell what"),
     ],
 )
 def test_too_little(n: int, classes: int, groups: int | None, of: str, said: str) -> None:

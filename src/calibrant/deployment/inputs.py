@@ -135,7 +135,7 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
         if share == 0.0:
             raise ValueError(
                 f"{name} gives the class {label!r} the share 0, but the calibrator predicts it. If it cannot occur, "
-                "leave its column out of the predictions and fit again; if it is rare, say how rare."
+                "leave its column out of the predictions and fit again; if it is rare, give its small share."
             )
         if not SMALLEST_SHARE <= share < 1.0:
             raise ValueError(f"{name} gives the class {label!r} the share {share:g}: shares lie between 0 and 1.")

@@ -60,7 +60,7 @@ def lacking(data: Sample, names: tuple[str, ...]) -> Lack | None:
     what = class_text(names[most])
     if not others:
         needed = f"at least {FEWEST_OF_CLASS} rows of another class are needed"
-        return Lack("classes", f"All rows are of {what}: {needed} to tell what calibration would gain.")
+        return Lack("classes", f"All rows belong to {what}: {needed} to tell what calibration would gain.")
     which = f"of {class_text(names[1 - most])}" if len(names) == 2 else f"of classes other than {what}"
     rows = f"{count(others)} row{'' if others == 1 else 's'} {which}"
     likely = f"{count(_rounded(FEWEST_OF_CLASS * data.total / others))} rows like these"

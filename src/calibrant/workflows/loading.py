@@ -18,8 +18,8 @@ def load_calibrator(path: str | Path, *, labels: bool = False) -> Any:
     loaded = load(path)
     if isinstance(loaded, MultilabelCalibrator) and not labels:
         raise RequestError(
-            f"{path} is a multi-label calibrator; this command needs classes, exactly one of which is true. For labels "
-            "use `calibrant apply`, `evaluate`, `report` and `export`"
+            f"{path} is a multi-label calibrator; this command is for classes, exactly one of which is true. For "
+            "labels use `calibrant apply`, `evaluate`, `report` and `export`"
         )
     if not isinstance(loaded, FoldCalibrators):
         return loaded

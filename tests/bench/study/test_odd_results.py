@@ -20,7 +20,7 @@ from calibrant.bench.study.figures import FIGURES, make_figures, read_tables  # 
 
 # How results are spoiled, and what the notes then say.
 ODD = {
-    "baseline alone": (lambda r: r[r["method"] == "none"], "no method beside 'none'"),
+    "baseline alone": (lambda r: r[r["method"] == "none"], "no method other than 'none'"),
     "one method": (lambda r: r[r["method"].isin(["none", "sms"])], ""),
     "one dataset": (lambda r: r[r["dataset"] == "d0"], "at least two datasets"),
     "one experiment": (lambda r: r[(r["dataset"] == "d0") & (r["model"] == "m1") & (r["fold"] == 0)], "two datasets"),

@@ -92,7 +92,7 @@ def draw_notes(results: pd.DataFrame) -> tuple[str, ...]:
     >>> rows = [("b", name, n) for name, drawn in sizes.items() for n in drawn]
     >>> draw_notes(pd.DataFrame(rows, columns=["benchmark", "dataset", "draw"]))
     ('over 3 of 4 datasets, those that have all of these numbers of rows',
-     'draws of 300 rows are not shown, since few datasets have so many; the tables of a report have them')
+     'draws of 300 rows are not shown, since few datasets have that many; the tables of a report show them')
     """
     common = common_sizes(results)
     found = results.drop_duplicates([*DATASET, "draw"])
@@ -104,7 +104,7 @@ def draw_notes(results: pd.DataFrame) -> tuple[str, ...]:
     if rare := sorted({int(size) for size in found["draw"] if size > 0} - set(common)):
         sizes = ", ".join(map(str, rare))
         notes.append(
-            f"draws of {sizes} rows are not shown, since few datasets have so many; the tables of a report have them"
+            f"draws of {sizes} rows are not shown, since few datasets have that many; the tables of a report show them"
         )
     return tuple(notes)
 

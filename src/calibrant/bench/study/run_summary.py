@@ -25,15 +25,15 @@ LEGEND = (
     "median time of a fit."
 )
 DRAW_LEGEND = (
-    "Calibration rows are drawn, and methods are tested on the others. n=...: mean change of log loss with so many "
+    "Calibration rows are drawn, and methods are tested on the others. n=...: mean change of log loss with this many "
     "rows against no calibration (none), in thousandths; lower is better. rank: by log loss, mean over datasets and "
-    "numbers of rows. needs: rows from which a method is better than none in 95 of 100 draws of experiments where some "
-    "method gains 1 %. fit ms: median time of a fit."
+    "numbers of rows. needs: rows from which a method is better than none in 95 of 100 draws of experiments where "
+    "some method gains 1 %. fit ms: median time of a fit."
 )
 HARM_LEGEND = (
-    "Labels are drawn from the predictions, which are calibrated then: any change is harm. n=...: mean increase of the "
-    "expected log loss with so many calibration rows, in thousandths. rank: by it, mean over datasets and numbers of "
-    "rows."
+    "Labels are drawn from the predictions, which makes these calibrated: any change is harm. n=...: mean increase of "
+    "the expected log loss with this many calibration rows, in thousandths. rank: by it, mean over datasets and "
+    "numbers of rows."
 )
 
 

@@ -72,7 +72,7 @@ def build_tables(
     infinite = _infinities(losses)
     notes += _gaps(results, losses["logloss"]) + infinite
     if len(order) == 1:
-        notes.append(f"the results hold no method beside {BASELINE!r}: there is nothing to compare")
+        notes.append(f"the results hold no method other than {BASELINE!r}: there is nothing to compare")
     compared, told = _rank_tables(results, {metric: table[ranked] for metric, table in losses.items()}, alpha, seed)
     tables = [
         StudyTable("methods", methods, printed=False),

@@ -246,7 +246,7 @@ def read_core(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
 
 def _bets(active: list[float | None], **parts: Any) -> Bets:
     """A bettor who has not begun has no capital, of which None is the logarithm."""
-    _require(len(active) == len(parts["run"]), "these are not bets on so many classes")
+    _require(len(active) == len(parts["run"]), "the bets do not match the number of classes")
     return Bets(active=np.array([-np.inf if value is None else value for value in active]), **parts)
 
 
