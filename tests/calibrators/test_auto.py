@@ -257,6 +257,25 @@ def test_chosen_scores_and_summary():
     assert "Cross-validated log loss" in text
 
 
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("k", [2, 3, 300])
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_one_class_alone_changes_nothing(k, monotone, tmp_path):
+    p, _ = calibrated(357, k)
+    auto = AutoCalibrator(monotone=monotone, classes=range(k)).fit(p, np.ones(357, dtype=int))
+    test = np.vstack([np.eye(k), calibrated(40, k, seed=1)[0]])
+    np.testing.assert_allclose(auto.predict_proba(test), test, rtol=1e-12, atol=1e-37)
+    text = (
+        "All labels (357 rows) are class 1: nothing can be learned from one class, so the predictions stay as they are."
+    )
+    assert auto.summary() == text
+    assert auto.member_weights_["none"] == 1.0
+    save(auto, tmp_path / "one.json")
+    again = load(tmp_path / "one.json")
+    np.testing.assert_allclose(again.predict_proba(test), test, rtol=1e-12, atol=1e-37)
+    assert again.summary() == text
+
+
 @pytest.mark.parametrize(("k", "scaling", "other"), [(2, "logistic", "matrix"), (3, "matrix", "logistic")])
 def test_the_summary_names_the_members_for_what_they_are(k, scaling, other):
     p, y = curved(400, k)

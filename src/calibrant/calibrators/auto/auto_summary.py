@@ -38,6 +38,10 @@ def summarise(auto: AutoCalibrator) -> str:
     """Sentences on the means, the temperature, the blend, the gain and the ranking; the costlier fault comes first."""
     n = getattr(auto, "n_independent_", auto.n_calibration_rows_)  # not in files of version 0.2, like the next one
     size = getattr(auto, "calibrated_on_", f"{auto.n_calibration_rows_:,} rows")
+    if auto.identity_weight_ == 1.0 and np.count_nonzero(auto.class_frequencies_) == 1:
+        only = class_text(auto.classes_[int(np.argmax(auto.class_frequencies_))])
+        kept = "scores are only scaled" if hasattr(auto, "scores_seen_") else "predictions stay as they are"
+        return f"All labels ({size}) are {only}: nothing can be learned from one class, so the {kept}."
     off = classes_off(auto.class_means_before_, auto.class_frequencies_, n)
     faults = [temperature_sentence(auto), _classes(auto, off)]
     # What temperature scaling gains includes the correction of the means that comes before it.

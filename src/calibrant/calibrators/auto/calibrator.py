@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from calibrant.bins import quantiles
-from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
+from calibrant.calibrators.auto.additive import AdditiveCalibrator, FeatureLayout, KernelFeatures
 from calibrant.calibrators.auto.blend import at_labels, blend_weights, evidence, mean_log_loss, pool_weight
 from calibrant.calibrators.auto.means import classes_off, matching_intercepts
 from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES, CrossFit, Member
@@ -153,6 +153,9 @@ class AutoCalibrator(AdditiveCalibrator):
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, sample: Sample) -> None:
+        if np.count_nonzero(sample.class_counts) < 2:
+            self._leave_unchanged(sample)
+            return
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         sample = sample.thinned(most_rows(sample.n_classes), rng)
         self.calibrated_on_, self.n_calibration_rows_ = str(sample), max(1, round(sample.total))
@@ -210,6 +213,26 @@ class AutoCalibrator(AdditiveCalibrator):
             logs = run_from_logs([*self._mapped(), Log()], sample.x.copy())
             self.class_factors_ = np.exp(matching_intercepts(sample.with_values(logs), off))
 
+    def _leave_unchanged(self, sample: Sample) -> None:
+        """Give all weight to the predictions as they are: labels of one class tell nothing about the others."""
+        k = sample.n_classes
+        self.calibrated_on_, self.n_calibration_rows_ = str(sample), max(1, round(sample.total))
+        self.n_independent_ = max(1, round(sample.units))
+        self.class_frequencies_ = sample.class_counts / sample.total
+        self.class_means_before_ = np.average(np.exp(sample.x), axis=0, weights=sample.counts)
+        self.input_factors_ = self.class_factors_ = np.ones(k)
+        self.inverse_temperature_, self.input_smoothing_, self._output_smoothing = 1.0, 0.0, 0.0
+        kernel = KernelFeatures.choose(np.empty((k, 0)), 0, check_random_state(0))
+        loss = mean_log_loss(np.ascontiguousarray(sample.x.T), sample.y, sample.counts)
+        theta = np.zeros(FeatureLayout(k, diagonal=True).shape)
+        member = Member("temperature", sample.x.T, theta, TreeLayer.empty(k), loss)
+        self.identity_weight_ = 1.0
+        self._store([member], np.ones(1), kernel, k)
+        self.scores_ = {"temperature": loss, "none": loss, "blend": loss}
+        self.monotone_cost_ = 0.0
+        if self.monotone and k == 2:
+            self.knots_ = self.knot_values_ = np.array([-1.0, 1.0])
+
     def _plan(self, n: int, k: int, n_wrong: float) -> Plan:
         """What to fit; an ablation overrides it."""
         return make_plan(n, k, self.effort, n_wrong, self.max_size)
@@ -252,6 +275,8 @@ class AutoCalibrator(AdditiveCalibrator):
 
     def _mapped(self) -> list[Step]:
         """The steps between the first and the last factors on the odds."""
+        if self.identity_weight_ == 1.0:
+            return []
         mapped = self._ranked() if self.monotone else [*self._blended(), Softmax()]
         return self._pooled([*self._scaling(), *mapped])
 
