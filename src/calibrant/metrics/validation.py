@@ -196,5 +196,9 @@ def validation_table(
     found = estimates(wanted, data, level, n_resamples, random_state)
     for (name, (_, _, says, misleads)), value in zip(measures.items(), found):
         shown.append((name, value, np.nan, says, misleads))
-    rows += [ValidationRow(name, e.value, e.low, e.high, p, says(e), misleads) for name, e, p, says, misleads in shown]
+    single = np.count_nonzero(data.class_counts) == 1
+    missing = "unknown: all rows are of one class" if single else "unknown: too few observations"
+    for name, e, p, says, misleads in shown:
+        said = missing if np.isnan(e.value) else says(e)
+        rows.append(ValidationRow(name, e.value, e.low, e.high, p, said, misleads))
     return ValidationTable(tuple(rows), level)
