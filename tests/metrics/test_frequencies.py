@@ -92,3 +92,13 @@ def test_parts_of_coins_are_those_of_a_binomial_with_a_fractional_number() -> No
     found = count_p_values(coins, np.array([35.0, 165.0]), effect)
     trials, misses = 200 / effect, 35 / effect
     np.testing.assert_allclose(found, 2 * betainc(misses, trials - misses + 1, 1 - p.mean()), rtol=0.15)
+
+
+def test_six_rows_do_not_prove_that_sure_predictions_are_right() -> None:
+    p = np.array([1e-9, 1e-12, 1e-20, 1e-9, 1 - 1e-9, 1 - 1e-12])
+    table = calibration_in_the_large([0, 0, 0, 0, 1, 1], p)
+    assert table.ratio[1] == pytest.approx(1.0)
+    # None of six rows misses: up to 39 % could (Clopper and Pearson, one-sided), and two cases then be one or four.
+    share = 1 - 0.05 ** (1 / 6)
+    assert table.low[1] < 2 / (2 + 4 * share)
+    assert table.high[1] > 1 / (1 - share)

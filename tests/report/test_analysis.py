@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from calibrant import get_calibrator
-from calibrant.metrics import log_loss
+from calibrant.metrics import evaluate, log_loss
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.comparison import HeldOut, choose, cross_validate, paired_intervals
 from calibrant.sample import Sample
+from calibrant.workflows.evaluating import metric_names, metrics_in_memory
 
 from .conftest import sharpened
 
@@ -45,6 +46,21 @@ def test_calibrated_predictions_are_left_alone() -> None:
     report = analyse(sharpened(1500, 3, 1.0), [0, 1, 2], SOURCE, methods=["ts", "svs"])
     assert report.verdict.tone == "good"
     assert "Use the probabilities unchanged" in report.steps[0].text
+
+
+@pytest.mark.parametrize("n", [6, 300])
+def test_the_gap_has_the_interval_of_its_metric(n: int) -> None:
+    rng = np.random.default_rng(1)
+    y = np.resize([0, 1, 0], n)
+    p = np.where(y == 1, 1 - 1e-9, 1e-9) if n == 6 else rng.uniform(0.05, 0.95, n)
+    data = Sample(np.column_stack([1 - p, p]), y, classes=np.arange(2))
+    report = analyse(data, [0, 1], SOURCE, methods=["ts"])
+    found = next(row.before for row in report.metrics if row.name == "positive_gap")
+    # What the command evaluate shows; other resamples give nearly the same.
+    assert found == metrics_in_memory(data, 0.95, metric_names(2))["positive_gap"]
+    alone = evaluate(y, p, ["positive_gap"], level=0.95)["positive_gap"]
+    assert (found.low, found.high) == pytest.approx((alone.low, alone.high), abs=0.15 * (alone.high - alone.low))
+    assert found.high - found.low > 0.5 / np.sqrt(n)
 
 
 def test_after_is_never_in_sample() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,9 @@ def test_equal_predictions() -> None:
 def test_perfect_predictions() -> None:
     made = report(Y[:300], Y[:300].astype(float))
     assert made.verdict == "No evidence of miscalibration"
-    assert "This is not proof: with few rows, small errors stay hidden." in made.sentences
+    (hidden,) = (said for said in made.sentences if said.startswith("This is not proof"))
+    # That none of 300 rows misses allows about one in a hundred to do so (rule of three).
+    assert 0.2 < float(re.search(r"larger than about ([\d.]+) percentage", hidden)[1]) < 3
     assert "may help" not in str(made)
     assert made.recommended == "none"
 

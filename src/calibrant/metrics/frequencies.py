@@ -249,7 +249,8 @@ class FrequencyTable:
         share = expected / total
         # Coins in a bin are alike: their squares are those of the bin's mean.
         squares = np.sum(coins[:, 1] ** 2 / np.maximum(coins[:, 0], 1e-300), axis=1)
-        spread = np.maximum(expected - squares, observed - 2 * hit + squares)
+        # That one more row turns out otherwise is never ruled out, however sure the predictions are.
+        spread = np.maximum(np.maximum(expected - squares, observed - 2 * hit + squares), 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             left = np.nan_to_num(spread / (total * share * (1 - share)), nan=1.0, posinf=1.0)
             low, high = wilson_interval(observed / total, total / (np.clip(left, 1e-6, 1.0) * effect), self.level)

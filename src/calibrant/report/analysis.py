@@ -61,7 +61,14 @@ from calibrant.workflows.evaluating import (
 )
 
 #: Metrics, and what is better.
-METRICS = {"log_loss": "lower", "brier": "lower", "accuracy": "higher", "confidence_gap": "near 0", "ece": "lower"}
+METRICS = {
+    "log_loss": "lower",
+    "brier": "lower",
+    "accuracy": "higher",
+    "positive_gap": "near 0",
+    "confidence_gap": "near 0",
+    "ece": "lower",
+}
 #: Classes from which on it is told how often the class is among the first few, and how many these are.
 MANY_CLASSES = 10
 TOP = 5
@@ -125,9 +132,8 @@ def analyse(
     was = views(data, level, log_odds=log_odds)
     now = views(after, level, beside=was)
     banded = bands(data, None if chosen is None else after, level)
-    impossible, gap = ruled_out(data), _gap(data, level)
-    if whole is not None:
-        gap, impossible = whole.metrics["positive_gap" if len(names) == 2 else "confidence_gap"], whole.ruled_out
+    impossible = ruled_out(data) if whole is None else whole.ruled_out
+    gap = metrics["positive_gap" if len(names) == 2 else "confidence_gap"].before
     # Of the rows that methods are compared on: what they gain is a share of it.
     total = next(row for row in rows if row.name == "none").log_loss
     evidence = Evidence(
@@ -225,24 +231,19 @@ def _metric_rows(
     level: float,
     whole: Whole | None,
 ) -> list[MetricRow]:
-    shown = dict(METRICS)
-    if before.n_classes == 2:
-        del shown["confidence_gap"]
+    two = before.n_classes == 2
+    shown = {name: better for name, better in METRICS.items() if name != ("confidence_gap" if two else "positive_gap")}
     now = metrics_in_memory(after, level, tuple(shown))
     was = metrics_in_memory(before, level, tuple(shown)) if whole is None else whole.metrics
-    rows = [MetricRow(name, TITLES[name], better, was[name], now[name]) for name, better in shown.items()]
-    rows.insert(3, counted_row(names, found, level))
+    titles = {name: TITLES[name].format(class_text(names[1])) for name in shown}
+    rows = [MetricRow(name, titles[name], better, was[name], now[name]) for name, better in shown.items()]
     slopes = [part.fitted_slope for part in found]
-    rows.insert(
-        3,
-        MetricRow(
-            "calibration_slope", "Slope: below 1 too extreme, above 1 too close to the average", "near 1", *slopes
-        ),
-    )
-    if before.n_classes == 2:
-        title = TITLES["positive_gap"].format(class_text(names[1]))
-        gap = _gap(before, level) if whole is None else whole.metrics["positive_gap"]
-        rows.insert(3, MetricRow("positive_gap", title, "near 0", gap, _gap(after, level)))
+    slope_title = "Slope: below 1 too extreme, above 1 too close to the average"
+    rows[3 + two : 3 + two] = [
+        MetricRow("calibration_slope", slope_title, "near 1", *slopes),
+        counted_row(names, found, level),
+    ]
+    if two:
         rows += _ranking_rows(before, after, level)
     if before.n_classes >= MANY_CLASSES:
         right = [((data.proba > data.true_proba[:, None]).sum(axis=1) < TOP).astype(float) for data in (before, after)]
@@ -304,12 +305,6 @@ def _parts(before: Sample, after: Sample, level: float) -> list[Parts]:
         columns += [was, was - now, now]
     found = paired_intervals(np.column_stack(columns), before, level)
     return [Parts("Log loss", *found[:3]), Parts("Brier score", *found[3:])]
-
-
-def _gap(data: Sample, level: float) -> Estimate:
-    """Mean predicted probability minus frequency: of the second of two classes, else of the predicted class."""
-    view = single_view(data, "auto")
-    return paired_intervals((view.score - view.hit)[:, None], data, level)[0]
 
 
 def _segment_rows(
