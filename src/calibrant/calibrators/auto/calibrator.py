@@ -214,7 +214,7 @@ class AutoCalibrator(AdditiveCalibrator):
             self.class_factors_ = np.exp(matching_intercepts(sample.with_values(logs), off))
 
     def _leave_unchanged(self, sample: Sample) -> None:
-        """Give all weight to the predictions as they are: labels of one class tell nothing about the others."""
+        """Give all weight to the unchanged predictions: labels of one class tell nothing about the others."""
         k = sample.n_classes
         self.calibrated_on_, self.n_calibration_rows_ = str(sample), max(1, round(sample.total))
         self.n_independent_ = max(1, round(sample.units))
