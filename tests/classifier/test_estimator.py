@@ -224,6 +224,35 @@ def test_a_fold_that_misses_a_class(ensemble):
     assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("labels", [["malignant"] * 5, [1] * 5])
+def test_all_labels_of_one_class(labels):
+    X, _ = data(5)
+    with pytest.raises(ValueError, match=rf"^All labels are {labels[0]!r}: one class is not enough, at least two"):
+        CalibratedClassifier(GaussianNB()).fit(X, labels)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(22)])
+@pytest.mark.parametrize(
+    ("least", "said"),
+    [
+        (
+            3,
+            "Only 3 rows have the label 'b', and there are 5 folds: some lack this label. Use fewer folds, as in cv=3,",
+        ),
+        (1, "Only one row has the label 'b', and there are 5 folds: some lack this label. Use more rows."),
+    ],
+)
+def test_fewer_rows_of_a_class_than_folds(least, said, groups):
+    X, y = data(200, 2)
+    rows = np.concatenate([np.flatnonzero(y == 0)[: 22 - least], np.flatnonzero(y == 1)[:least]])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        CalibratedClassifier(GaussianNB(), "ts").fit(X[rows], np.array(["a", "b"])[y[rows]], groups=groups)
+    assert {warning.category for warning in caught} == {CalibrationWarning}
+    assert {warning.filename for warning in caught if "fold" in str(warning.message)} == {__file__}
+    assert sum(str(warning.message).startswith(said) for warning in caught) == 1
+
+
 def test_a_fold_trained_on_one_class():
     X, y = data(40, 2)
     cv = [(np.flatnonzero(y == 0), np.arange(40)), (np.arange(40), np.arange(40))]

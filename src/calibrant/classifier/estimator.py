@@ -161,6 +161,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         estimator = self._classifier()
         frozen = isinstance(estimator, FrozenEstimator)
         self.classes_ = _frozen_classes(estimator, labels) if frozen else np.unique(labels)
+        if len(self.classes_) == 1:
+            raise ValueError(
+                f"All labels are {self.classes_.tolist()[0]!r}: one class is not enough, at least two are needed."
+            )
         if frozen and self.ensemble is not True:
             pair = self._pair(estimator, calibrator)
             scores = log_scores(estimator, X, self.classes_, decisions=pair.decisions)
@@ -301,9 +305,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> tuple[BaseCrossValidator, list[tuple[IntArray, IntArray]]]:
         """The splitter, and the rows of the two parts of each fold."""
         splitter, rows = check_cv(self.cv, labels, classifier=True), np.arange(len(labels))
-        if self.cv is None or isinstance(self.cv, Integral):  # the splitter is ours, and so are its groups
+        own = self.cv is None or isinstance(self.cv, Integral)
+        if own:  # the splitter is ours, and so are its groups
             params = {}
-        if groups is not None and (self.cv is None or isinstance(self.cv, Integral)):
+        if groups is not None and own:
             n_groups = len(np.unique(groups))
             if n_groups < 2:
                 raise ValueError(
@@ -313,7 +318,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             n_splits = min(splitter.get_n_splits(), n_groups)
             splitter, params = StratifiedGroupKFold(n_splits), {"groups": groups}
         try:
-            return splitter, [(rows[train], rows[test]) for train, test in splitter.split(X, labels, **params)]
+            with warnings.catch_warnings():
+                if own:
+                    warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+                splits = [(rows[train], rows[test]) for train, test in splitter.split(X, labels, **params)]
         except (TypeError, ValueError) as error:
             if "groups" in params or "groups" not in str(error):
                 raise
@@ -321,6 +329,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"{type(splitter).__name__} splits by group, but no groups were given: pass the group of each row as "
                 "fit(X, y, groups=...)."
             ) from error
+        classes, counts = np.unique(labels, return_counts=True)
+        if own and counts.min() < len(splits):
+            label, least = classes.tolist()[counts.argmin()], int(counts.min())
+            rare = f"{least} rows have" if least > 1 else "one row has"
+            fewer = f"Use fewer folds, as in cv={least}, or more rows." if least > 1 else "Use more rows."
+            warnings.warn(
+                f"Only {rare} the label {label!r}, and there are {len(splits)} folds: some lack this label. {fewer}",
+                CalibrationWarning,
+                stacklevel=5,
+            )
+        return splitter, splits
 
     def _fit_folds(
         self,
@@ -377,7 +396,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     f"The training part of fold {i} has no row with the label {label!r}: rows with such labels are "
                     "left out of its calibration.",
                     CalibrationWarning,
-                    stacklevel=6,
+                    stacklevel=5,
                 )
             if not known.any():
                 raise ValueError(
