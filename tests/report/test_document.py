@@ -21,6 +21,7 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.cli import app
 from calibrant.metrics import segment_calibration
 from calibrant.metrics.validation import validation_table
+from calibrant.report.validation_document import _falls
 from tests.needs import needs
 
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -232,11 +233,29 @@ def test_whether_the_map_keeps_the_ranking_is_said():
     for fitted, said in (
         (get_calibrator("affine").fit(p, y), "The map is increasing: it keeps the ranking of the model ("),
         (get_calibrator("isotonic").fit(p, y), "The map never falls: it may make predictions equal"),
-        (falling, "The map is not increasing: between 19.8% and 60.5%"),
+        (falling, "The map is not increasing. "),
     ):
         found = sentences(document(fitted))
         assert any(line.startswith(said) for line in found), found
         assert any("do not all keep their ranking" in line for line in found) == (fitted is falling)
+    text = document(falling).to_markdown()
+    assert (
+        "It falls between 19.8% and 20.2% (by 50 percentage points), between 39.5% and 40.1% (by 50 percentage points) "
+        "and between 59.9% and 60.5% (by 50 percentage points). A higher prediction can get a lower calibrated "
+        "probability, by at most 100 percentage points, which reverses" in text
+    )
+
+
+def test_small_falls_at_the_ends_are_named_as_such():
+    p = np.array([0.0001, 0.0008, 0.2, 0.8, 0.99902, 0.99988])
+    q = np.array([0.000019, 0.00001, 0.3, 0.7, 0.9990, 0.998997])
+    assert _falls(p, q) == (
+        "between 0.010% and 0.080% (by 0.0009 percentage points) and between 99.902% and 99.988% (by 0.0003 percentage "
+        "points)"
+    )
+    assert _falls(p, p) == ""
+    saw = np.tile([0.3, 0.1], 6)
+    assert _falls(np.linspace(0.1, 0.4, 12), saw).endswith("(by 20 percentage points) and by no more in 2 other ranges")
 
 
 @pytest.mark.slow

@@ -43,10 +43,13 @@ from calibrant.sample import Sample
 from calibrant.steps.mathematics import formula, log_odds_line
 from calibrant.text_table import list_names
 from calibrant.threads import limited
+from calibrant.typing import FloatArray
 from calibrant.workflows.evaluating import given, metric_names, metrics_in_memory, omnibus_test
 
 #: Predictions of two classes whose calibrated values are shown; bands; classes and segments listed; few resamples.
 SHOWN, BANDS, LISTED, FEW = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99), 10, 20, 20
+#: Ranges named in which a map falls, and a fall that may be rounding.
+_FALLS, _ROUNDING = 4, 1e-12
 _PAIRED = ("log_loss", "brier")
 _INPUTS = {
     "probabilities": "probabilities, one column per class (for two classes, that of the second is enough)",
@@ -205,9 +208,8 @@ def _mathematics(calibrator: Any) -> dict[str, Any]:
         now = mapped(calibrator, np.column_stack([1 - said, said]))[:, 1]
         shown = [[f"p of {labels[1]}", *map(percent, SHOWN)], ["q", *(percent(float(q)) for q in now)]]
         grid = expit(np.linspace(-9.0, 9.0, 721))
-        change = np.diff(mapped(calibrator, np.column_stack([1 - grid, grid]))[:, 1])
-        down = np.flatnonzero(change < -1e-12)
-        order = {"rises": bool(change.min() > 0), "down": [grid[down[0]], grid[down[-1] + 1]] if len(down) else []}
+        now = mapped(calibrator, np.column_stack([1 - grid, grid]))[:, 1]
+        order = {"rises": bool(np.diff(now).min() > 0), "falls": _falls(grid, now), "most": _points(_reversal(now))}
     return {
         "formula": formula(found.steps, k + len(found.segments)),
         "line": log_odds_line(found.steps) if k == 2 else "",
@@ -218,6 +220,35 @@ def _mathematics(calibrator: Any) -> dict[str, Any]:
         "shown": shown,
         "order": order,
     }
+
+
+def _falls(p: FloatArray, q: FloatArray) -> str:
+    """Where the map from increasing `p` to `q` falls, and by how much: the largest falls in order, or nothing."""
+    down = np.flatnonzero(np.diff(q) < -_ROUNDING)
+    runs = [run for run in np.split(down, np.flatnonzero(np.diff(down) > 1) + 1) if len(run)]
+    ends = [(run[0], run[-1] + 1) for run in runs]
+    largest = sorted(sorted(ends, key=lambda end: q[end[1]] - q[end[0]])[:_FALLS])
+    said = [f"between {_place(p[i])} and {_place(p[j])} (by {_points(q[i] - q[j])})" for i, j in largest]
+    if len(ends) > len(said):
+        left = len(ends) - len(said)
+        said.append(f"by no more in {left} other {'range' if left == 1 else 'ranges'}")
+    return " and ".join(filter(None, [", ".join(said[:-1]), *said[-1:]]))
+
+
+def _reversal(q: FloatArray) -> float:
+    """By how much a later value is below an earlier one at most."""
+    return float(np.max(np.maximum.accumulate(q) - q))
+
+
+def _place(p: float) -> str:
+    """A probability as a percentage that tells it from 0 and 1."""
+    return percent(p) if p < 0.5 else percent(p, len(percent(1.0 - p).partition(".")[2]) - 1)
+
+
+def _points(difference: float) -> str:
+    """A difference of probabilities to two digits, all of them where it is large."""
+    points = 100.0 * difference
+    return f"{points:.2g} percentage points" if points < 10.0 else f"{points:.0f} percentage points"
 
 
 def _origin(calibrator: Any) -> dict[str, Any]:
