@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.parameters import AtLeastTwo, PositiveInt, Seed
+from calibrant.calibrators.parameters import AtLeastTwo, NotNegativeInt, PositiveInt
 from calibrant.optional import require
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight, log_probabilities, log_softmax, mix_with_uniform, softmax_inplace
@@ -61,7 +61,7 @@ class _BoostedCalibrator(Calibrator):
     patience: PositiveInt = 30
     n_folds: AtLeastTwo = 5
     n_jobs: PositiveInt = 1
-    random_state: Seed = 0
+    random_state: NotNegativeInt = 0
 
     def _fit(self, sample: Sample) -> None:
         self._import()

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.binary.splines import check_spline, second_derivatives
 from calibrant.calibrators.lifting import positive_probability
-from calibrant.calibrators.parameters import Positive, PositiveInt, Seed
+from calibrant.calibrators.parameters import NotNegativeInt, Positive, PositiveInt
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
 from calibrant.steps import Clip, Complement, Linear, Log, LogOdds, Normalize, Softmax, Spline, Step, run
@@ -74,7 +74,7 @@ class KernelCalibrator(Calibrator):
 
     bandwidth: Positive | None = None
     max_rows: PositiveInt = 10000
-    random_state: Seed = 0
+    random_state: NotNegativeInt = 0
 
     def _fit(self, sample: Sample) -> None:
         n, k = sample.n_rows, sample.n_classes

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.label_shrinkage import fit_labels, own_steps
-from calibrant.calibrators.parameters import Array, Parameters, Seed
+from calibrant.calibrators.parameters import Array, NotNegativeInt, Parameters
 from calibrant.calibrators.scaling.logistic import LogisticCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.label_matrix import label_matrix
@@ -81,7 +81,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
     labels: Array | None = None
     _: KW_ONLY
     input: Literal["probabilities", "logits"] = "probabilities"
-    random_state: Seed = 0
+    random_state: NotNegativeInt = 0
 
     @property
     def takes_logits(self) -> bool:

@@ -33,7 +33,7 @@ from calibrant.sklearn_private import Constraints, HasMethods, Interval, StrOpti
 Array = Annotated[ArrayLike, "array-like"]
 PositiveInt = Annotated[int, Interval(Integral, 1, None, closed="left")]
 AtLeastTwo = Annotated[int, Interval(Integral, 2, None, closed="left")]
-Seed = Annotated[int, Interval(Integral, 0, None, closed="left")]
+NotNegativeInt = Annotated[int, Interval(Integral, 0, None, closed="left")]
 #: A seed or a generator, as scikit-learn takes them.
 AnySeed = Annotated[int | RandomState | None, "random_state"]
 Finite = Annotated[float, Interval(Real, None, None, closed="neither")]

@@ -10,9 +10,8 @@ See `docs/flagship.md` for the design and how it was found.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from numbers import Integral
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -24,11 +23,11 @@ from calibrant.calibrators.auto.means import classes_off, matching_intercepts
 from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES, CrossFit, Member
 from calibrant.calibrators.auto.plan import Plan, make_plan, most_rows
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
+from calibrant.calibrators.parameters import AnySeed, NotNegativeInt
 from calibrant.calibrators.scaling.temperature import WEAK_PRIOR, learn_temperature
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
-from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.steps import (
     KeepTop,
@@ -62,7 +61,7 @@ _KNOTS = 64
 _LEAST_SLOPE = 1e-3
 
 
-class AutoCalibrator(AdditiveCalibrator):
+class AutoCalibrator(AdditiveCalibrator, kw_only=False):
     """The default calibrator, for two or more classes, without settings to choose.
 
     Temperature scaling with a learned mixture of the input, matrix scaling with curves, and boosted trees (above 40
@@ -122,35 +121,16 @@ class AutoCalibrator(AdditiveCalibrator):
     (True, (500, 3))
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **AdditiveCalibrator._parameter_constraints,
-        "effort": [StrOptions({"full", "fast", "thorough"})],
-        "monotone": ["boolean"],
-        "max_size": [None, Interval(Integral, 0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    effort: Literal["full", "fast", "thorough"] = "full"
+    monotone: bool = False
+    random_state: AnySeed = None
+    _: KW_ONLY
+    max_size: NotNegativeInt | None = None
 
     _draws_rows: ClassVar[bool] = True
 
     input_factors_: FloatArray = np.ones(1)  # of a file of version 0.1, like the next one
     class_factors_: FloatArray = np.ones(1)
-
-    def __init__(
-        self,
-        effort: str = "full",
-        monotone: bool = False,
-        random_state: Any = None,
-        *,
-        max_size: int | None = None,
-        input: str = "probabilities",
-        classes: Any = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.effort = effort
-        self.monotone = monotone
-        self.max_size = max_size
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, sample: Sample) -> None:
         if np.count_nonzero(sample.class_counts) < 2:

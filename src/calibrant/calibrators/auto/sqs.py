@@ -8,23 +8,18 @@ part towards the simpler model below it.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from calibrant.calibrators.auto.additive import FACTORS, STRONGEST, AdditiveCalibrator, KernelFeatures, fit_path
 from calibrant.calibrators.auto.members import CrossFit
-from calibrant.calibrators.parameters import InputSmoothing
-from calibrant.calibrators.scaling.temperature import (
-    INPUT_SMOOTHING_CONSTRAINT,
-    learn_temperature,
-)
+from calibrant.calibrators.parameters import AnySeed, AtLeastTwo, InputSmoothing, NotNegativeInt, Positive
+from calibrant.calibrators.scaling.temperature import learn_temperature
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
-from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.softmax.solvers import solve
@@ -32,10 +27,9 @@ from calibrant.steps import Softmax, Step
 from calibrant.typing import FloatArray
 
 _FACTORS = (STRONGEST, *FACTORS)
-_POSITIVE = [Interval(Real, 0, None, closed="neither")]
 
 
-class SQSCalibrator(AdditiveCalibrator):
+class SQSCalibrator(AdditiveCalibrator, kw_only=False):
     """Structured quadratic scaling: SMS with curves of each class's own probability.
 
     ``S(x̃ + W x̃ + b + Σ_m u_m ∘ g_m(x̃) + A φ(x̃))`` on temperature-scaled log-probabilities ``x̃ = log q``, with
@@ -82,48 +76,16 @@ class SQSCalibrator(AdditiveCalibrator):
     (3, 7)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **AdditiveCalibrator._parameter_constraints,
-        "strength": [*_POSITIVE, StrOptions({"auto"})],
-        "lambda_intercept": _POSITIVE,
-        "lambda_diagonal": _POSITIVE,
-        "lambda_off_diagonal": _POSITIVE,
-        "lambda_curves": _POSITIVE,
-        "n_landmarks": [Interval(Integral, 0, None, closed="left")],
-        "lambda_kernel": _POSITIVE,
-        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        strength: Any = "auto",
-        lambda_intercept: float = 1.0,
-        lambda_diagonal: float = 1.0,
-        lambda_off_diagonal: float = 1.0,
-        lambda_curves: float = 1.0,
-        n_landmarks: int = 0,
-        lambda_kernel: float = 3.0,
-        input_smoothing: InputSmoothing = "auto",
-        n_folds: int = 5,
-        random_state: Any = None,
-        *,
-        input: str = "probabilities",
-        classes: Any = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.strength = strength
-        self.lambda_intercept = lambda_intercept
-        self.lambda_diagonal = lambda_diagonal
-        self.lambda_off_diagonal = lambda_off_diagonal
-        self.lambda_curves = lambda_curves
-        self.n_landmarks = n_landmarks
-        self.lambda_kernel = lambda_kernel
-        self.input_smoothing = input_smoothing
-        self.n_folds = n_folds
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    strength: Positive | Literal["auto"] = "auto"
+    lambda_intercept: Positive = 1.0
+    lambda_diagonal: Positive = 1.0
+    lambda_off_diagonal: Positive = 1.0
+    lambda_curves: Positive = 1.0
+    n_landmarks: NotNegativeInt = 0
+    lambda_kernel: Positive = 3.0
+    input_smoothing: InputSmoothing = "auto"
+    n_folds: AtLeastTwo = 5
+    random_state: AnySeed = None
 
     def _fit(self, sample: Sample) -> None:
         rng = check_random_state(0 if self.random_state is None else self.random_state)

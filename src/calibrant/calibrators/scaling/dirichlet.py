@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
-from calibrant.calibrators.parameters import Array, AtLeastTwo, NotNegative, Seed, Tolerance, strengths_to_try
+from calibrant.calibrators.parameters import Array, AtLeastTwo, NotNegative, NotNegativeInt, Tolerance, strengths_to_try
 from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.scaling.regularisation import CERTIFICATE, delta_covariance, take_certificate
 from calibrant.calibrators.state import StateCheck
@@ -188,7 +188,7 @@ class DirichletCVCalibrator(_DirichletMap):
     regularization: Literal["odir", "l2"] = "l2"
     normalization: Literal["none", "mean"] = "none"
     tol: Tolerance = None
-    random_state: Seed = 0
+    random_state: NotNegativeInt = 0
 
     def _fit(self, sample: Sample) -> None:
         lams, mus = (strengths_to_try(self, name, _GRID) for name in ("lambdas_coef", "lambdas_intercept"))

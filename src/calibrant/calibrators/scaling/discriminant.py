@@ -13,17 +13,14 @@ All that is needed of the rows are sums, so that it makes no difference where th
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from calibrant.calibrators.base import Calibrator, RowsCalibrator
-from calibrant.calibrators.parameters import InputSmoothing
-from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
+from calibrant.calibrators.base import RowsCalibrator
+from calibrant.calibrators.parameters import InputSmoothing, NotNegative, PositiveInt
 from calibrant.calibrators.scaling.temperature import (
-    INPUT_SMOOTHING_CONSTRAINT,
     WEAK_PRIOR,
     check_temperature,
     learn_temperature,
@@ -32,7 +29,6 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight, log_softmax, softmax_inplace
-from calibrant.sklearn_private import Interval
 from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Linear, Softmax, Step
 from calibrant.typing import FloatArray
@@ -243,7 +239,7 @@ def _ridge(rows: Rows, shrinkage: float) -> float:
     return shrinkage * k**2 / (k**2 + rows.total_weight)
 
 
-class GaussianCalibrator(RowsCalibrator):
+class GaussianCalibrator(RowsCalibrator, kw_only=False):
     """Matrix scaling by the Gaussian model of log-probabilities: closed form, milliseconds for a hundred classes.
 
     On temperature-scaled log-probabilities ``X = log q`` the logits are ``X + (B − B0) X + c``: what Bayes' rule makes
@@ -293,33 +289,11 @@ class GaussianCalibrator(RowsCalibrator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Calibrator._parameter_constraints,
-        "relative": ["boolean"],
-        "shrinkage": NOT_NEGATIVE,
-        "prior_rows": NOT_NEGATIVE,
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
-        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
-    }
-
-    def __init__(
-        self,
-        relative: bool = True,
-        shrinkage: float = 5.0,
-        prior_rows: float = 20.0,
-        n_steps: int = 2,
-        input_smoothing: InputSmoothing = "auto",
-        *,
-        input: str = "probabilities",
-        classes: Any = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.relative = relative
-        self.shrinkage = shrinkage
-        self.prior_rows = prior_rows
-        self.n_steps = n_steps
-        self.input_smoothing = input_smoothing
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    relative: bool = True
+    shrinkage: NotNegative = 5.0
+    prior_rows: NotNegative = 20.0
+    n_steps: PositiveInt = 2
+    input_smoothing: InputSmoothing = "auto"
 
     def _fit_rows(self, rows: Rows) -> None:
         self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(rows, self.input_smoothing, WEAK_PRIOR)

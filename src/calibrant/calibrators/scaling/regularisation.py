@@ -10,10 +10,8 @@ from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.parameters import (
     AnySeed,
     InputSmoothing,
-    NotNegative,
     PositiveInt,
     Tolerance,
-    constraints_of,
 )
 from calibrant.calibrators.probability_intervals import MOST_COEFFICIENTS
 from calibrant.calibrators.state import StateCheck
@@ -30,7 +28,6 @@ from calibrant.typing import FloatArray
 
 SolverName = Annotated[str, StrOptions(OPTIONS)]
 McpGamma = Annotated[float, Interval(Real, 1, None, closed="neither")]
-NOT_NEGATIVE = constraints_of(NotNegative)
 
 
 class PenalisedCalibrator(RowsCalibrator):

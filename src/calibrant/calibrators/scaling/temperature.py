@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.calibrators.base import RowsCalibrator
-from calibrant.calibrators.parameters import InputSmoothing, constraints_of
+from calibrant.calibrators.parameters import InputSmoothing
 from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
@@ -19,8 +19,6 @@ from calibrant.softmax.delta_method import temperature_variance
 from calibrant.softmax.rows.row_source import ArrayRows, Features, Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
 from calibrant.typing import FloatArray
-
-INPUT_SMOOTHING_CONSTRAINT = constraints_of(InputSmoothing)
 
 #: The prior of `fit_inverse_temperature`: log α has a standard deviation of 2, which a few errors outweigh.
 WEAK_PRIOR = 0.25

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees
 from calibrant.calibrators.base import steps_of
 from calibrant.calibrators.lifting import fit_columns
-from calibrant.calibrators.parameters import AtLeastTwo, Method, Positive, Seed
+from calibrant.calibrators.parameters import AtLeastTwo, Method, NotNegativeInt, Positive
 from calibrant.calibrators.state import StateCheck
 from calibrant.deployment.segments.by_segment import BySegment, without_segments
 from calibrant.deployment.segments.columns import (
@@ -106,7 +106,7 @@ class SegmentedCalibrator(BySegment, kw_only=False):
     strength: Positive | None = None
     trees: bool = True
     n_folds: AtLeastTwo = 5
-    random_state: Seed = 0
+    random_state: NotNegativeInt = 0
 
     @describe_parameters
     def fit(  # type: ignore[override]
