@@ -56,7 +56,9 @@ def percent(value: float, digits: int | None = None) -> str:
     if math.isnan(value):
         return ""
     if digits is None:
-        digits = 1 if abs(value) >= 0.01 or value == 0 else min(1 - math.floor(math.log10(abs(100 * value))), 6)
+        # Six digits tell nothing apart from zero that is smaller than half of the last one.
+        plain = abs(value) >= 0.01 or abs(value) < 0.5e-8
+        digits = 1 if plain else min(1 - math.floor(math.log10(abs(100 * value))), 6)
     return number(100 * value, digits) + "%"
 
 

@@ -148,3 +148,26 @@ def test_methods_go_by_any_of_their_names(overconfident: Sample) -> None:
     report = analyse(overconfident, list("abcd"), SOURCE, methods=["temperature-scaling", "ts"], method="TS")
     assert {row.name for row in report.methods} == {"none", "ts"}
     assert report.recommended == "ts"
+
+
+def rows_at_zero() -> tuple[np.ndarray, np.ndarray]:
+    """A rare class: half of the rows at exactly 0, of which some have it, and too low high probabilities."""
+    p = np.repeat([0.0, 0.02, 0.05, 0.1, 0.6], [1000, 500, 300, 100, 100])
+    y = np.zeros(len(p), dtype=int)
+    for score, cases in ((0.0, 9), (0.02, 7), (0.05, 9), (0.1, 9), (0.6, 96)):
+        y[np.flatnonzero(p == score)[:cases]] = 1
+    return p, y
+
+
+def test_no_direction_is_claimed_that_the_rows_contradict() -> None:
+    p, y = rows_at_zero()
+    data = Sample(np.column_stack([1 - p, p]), y, classes=np.arange(2))
+    judged = analyse(data, ["ok", "fraud"], Source("fraud.csv"), methods=["affine"]).verdict
+    said = " ".join([judged.headline, *judged.sentences])
+    assert "too extreme" not in said
+    assert "high probabilities are too high" not in said
+    (slope,) = (one for one in judged.sentences if one.startswith("The slope is"))
+    # The lowest band: 9 of 1000 at 0.
+    assert "low probabilities are too low (0.0% predicted, 0.90% observed)" in slope
+    assert "high probabilities are not too high (" in slope
+    assert judged.headline == "The predictions rule out classes that occur"

@@ -566,3 +566,18 @@ def test_p_values_that_draws_bound_say_so() -> None:
 
 def test_p_values_in_words() -> None:
     assert [p_text(p) for p in (1.0, 0.05, 0.001, 0.0009)] == ["p = 1", "p = 0.05", "p = 0.001", "p < 0.001"]
+
+
+def test_the_example_of_a_headline_is_off_as_it_says() -> None:
+    found = np.array([0.17, 0.75, 0.8])
+    # The band at 0.6 has the largest error, but is too low: no example of predictions that are too extreme.
+    mixed = replace(table(score=(0.05, 0.6, 0.9)), frequency=found, low=found - 0.05, high=found + 0.05)
+    given = {"p_value": 0.01, "found": faults(frequencies([1, 1], [1, 1]), 0.5, slope=CLEAR)}
+    judged = verdict(evidence(**given, table=mixed))
+    assert judged.headline == "Where it says 5.0%, 17.0% are actually yes: too extreme"
+    assert any("high probabilities are too high, low ones too low" in said for said in judged.sentences)
+    found = np.array([0.17, 0.75, 0.99])
+    judged = verdict(evidence(**given, table=replace(mixed, frequency=found, low=found - 0.05, high=found + 0.01)))
+    assert judged.headline == "Where it says 60.0%, 75.0% are actually yes"
+    low, high = "low probabilities are too low (5.0% predicted, 17.0%", "high probabilities are not too high (90.0%"
+    assert any(low in said and high in said for said in judged.sentences)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -115,14 +116,18 @@ def verdict(evidence: Evidence) -> Verdict:
         sentences.append(_ruled_out(*evidence.ruled_out, evidence.log_loss))
     if not binary:
         sentences += _classes_off(names, found.frequencies)
+    ends = _ends(evidence)
     # A second fault is worth a sentence if it costs a noticeable part of what the first one costs.
     second = found.slope.p_value < ALPHA and not equal
     if kind == "slope" or (second and found.slope.gain > 0.05 * found.parts[kind].gain):
-        sentences.append(_slope(found.fitted_slope, beyond=kind == "means"))
+        sentences.append(_slope(found.fitted_slope, ends, beyond=kind == "means"))
     if kind == "rest":
         sentences += _ranges(evidence.table, names)
     result = "finds the probabilities wrong" if p_value < ALPHA else "alone does not prove it"
     sentences += [f"{rests} {result} ({p_text(p_value, evidence.draws)}).", *after]
+    # A few rows of nearly 0 or 1 can decide the slope: what the others contradict is no headline.
+    if kind == "slope" and not all(end.agrees for end in ends):
+        kind = "rest"
     headline = _of_two(kind, evidence) if binary else _of_many(kind, evidence)
     if kind == "rest" and evidence.ruled_out[1] > saved.value / 2:
         headline = "The predictions rule out classes that occur"
@@ -192,7 +197,8 @@ def _of_two(kind: str, evidence: Evidence) -> str:
     found, what = evidence.found, class_text(evidence.names[1])
     if kind == "means":
         return f"Predicts {_shares(found.frequencies, 1, what)}: {excess(float(found.frequencies.ratio[1]))}"
-    where, slope = _worst_band(evidence.table), found.fitted_slope.value
+    slope = found.fitted_slope.value
+    where = _worst_band(evidence.table, slope if kind == "slope" else None)
     if where is None or (kind == "slope" and slope <= 0):
         return f"The probabilities of {what} {_extreme(slope) if kind == 'slope' else 'are wrong in some ranges'}"
     how = f": {_extreme(slope).removeprefix('are ')}" if kind == "slope" else ""
@@ -220,9 +226,52 @@ def _of_many(kind: str, evidence: Evidence) -> str:
     return f"Where it claims {percent(where[0])}, it is right {percent(where[1])} of the time"
 
 
-def _worst_band(table: ReliabilityCurve) -> tuple[float, float, float, float] | None:
-    """What the band predicts and observes that contributes most to the error, and its ends; None if all is chance."""
+class _End(NamedTuple):
+    """Low or high probabilities: what a band there predicts and observes, and how the slope says that they are off."""
+
+    which: str
+    predicted: float
+    observed: float
+    too: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the rows are not off in the other direction."""
+        return self.observed <= self.predicted if self.too == "high" else self.observed >= self.predicted
+
+
+def _ends(evidence: Evidence) -> list[_End]:
+    """The outermost bands that are off, below and above the average; where none is, all bands on that side together.
+
+    Of more than two classes only the confidence is in bands, and high confidence is judged.
+    """
+    table, extreme = evidence.table, evidence.found.fitted_slope.value < 1
     off = (table.score < table.low) | (table.score > table.high)
+    mean = float(np.average(table.frequency, weights=table.weight)) if len(evidence.names) == 2 else 0.0
+    found = []
+    for which, side in (("low", table.score < mean), ("high", table.score > mean)):
+        if not side.any():
+            continue
+        bands = np.flatnonzero(side & off)
+        chosen = np.flatnonzero(side) if not len(bands) else bands[:1] if which == "low" else bands[-1:]
+        predicted, observed = (
+            float(np.average(part[chosen], weights=table.weight[chosen])) for part in (table.score, table.frequency)
+        )
+        other = {"low": "high", "high": "low"}[which]
+        found.append(_End(which, predicted, observed, which if extreme else other))
+    return found
+
+
+def _worst_band(table: ReliabilityCurve, slope: float | None = None) -> tuple[float, float, float, float] | None:
+    """What the band predicts and observes that contributes most to the error, and its ends; None if all is chance.
+
+    With a slope it is a band that is off as the slope says: the average is nearer to what it observes (below 1), or
+    farther from it.
+    """
+    off = (table.score < table.low) | (table.score > table.high)
+    if slope is not None:
+        inwards = (table.frequency - table.score) * (np.average(table.frequency, weights=table.weight) - table.score)
+        off &= inwards > 0 if slope < 1 else inwards < 0
     if not off.any():
         return None
     worst = int(np.argmax(np.where(off, table.weight * np.abs(table.frequency - table.score), 0.0)))
@@ -305,15 +354,25 @@ def _classes_off(names: Sequence[str], frequencies: ClassFrequencies) -> list[st
     return sentences
 
 
-def _slope(slope: Estimate, *, beyond: bool) -> str:
-    """Too extreme or too close to the average."""
-    ends = f"{percent(slope.level, 0)} interval {span(slope, 2)}"
+def _slope(slope: Estimate, ends: Sequence[_End], *, beyond: bool) -> str:
+    """Too extreme or too close to the average, if low and high probabilities are off in these directions."""
+    interval = f"{percent(slope.level, 0)} interval {span(slope, 2)}"
     start = "Apart from that the predictions" if beyond else "The predictions"
     if slope.value <= 0:
-        return f"{start} point the wrong way: the slope is {number(slope.value, 2)} ({ends}). Are columns swapped?"
-    extreme = "high probabilities are too high, low ones too low"
-    should = extreme if slope.value < 1 else "high probabilities are too low, low ones too high"
-    return f"{start} {_extreme(slope.value)}: {should}. The slope is {number(slope.value, 2)} (ideal: 1; {ends})."
+        return f"{start} point the wrong way: the slope is {number(slope.value, 2)} ({interval}). Are columns swapped?"
+    said = f"slope is {number(slope.value, 2)} (ideal: 1; {interval})"
+    if all(end.agrees for end in ends):
+        extreme = "high probabilities are too high, low ones too low"
+        should = extreme if slope.value < 1 else "high probabilities are too low, low ones too high"
+        return f"{start} {_extreme(slope.value)}: {should}. The {said}."
+    if beyond:  # wrong means move all probabilities
+        return f"Apart from that the {said}."
+    where = [
+        f"{end.which} probabilities are {'' if end.agrees else 'not '}too {end.too} "
+        f"({percent(end.predicted)} predicted, {percent(end.observed)} observed)"
+        for end in ends
+    ]
+    return f"The {said}, but not all probabilities are off as it says: {', '.join(where)}."
 
 
 def _ranges(table: ReliabilityCurve, names: Sequence[str]) -> list[str]:
