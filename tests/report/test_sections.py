@@ -18,6 +18,7 @@ from calibrant import CalibrationMonitor, CalibrationReport, DecisionRule, get_c
 from calibrant.decisions import compare_decisions
 from calibrant.metrics import murphy_diagram
 from calibrant.metrics.result_types import Estimate
+from calibrant.metrics.slope import Part
 from calibrant.plots.report_figures import stability
 from calibrant.report import analysis, sections, watching
 from calibrant.report.analysis import Source, analyse
@@ -149,6 +150,17 @@ def counted_p_value(p: np.ndarray, seen: int) -> float:
     return min(1.0, 2 * float(chance[seen:].sum()))
 
 
+def test_one_class_is_off_in_heading_and_table_alike() -> None:
+    p = np.random.default_rng(0).uniform(0.6, 0.999, 200)
+    data = Sample(np.column_stack([1 - p, p]), np.ones(200, dtype=int), classes=np.arange(2))
+    made = analyse(data, ["no", "yes"], Source("one.csv"))
+    # That all of 200 rows happen has the probability of their product.
+    assert np.prod(p) < 1e-6
+    assert made.faults.means.p_value < 0.05
+    assert section(made, "faults").note == "the means are off"
+    assert '<tr class="best"><td>Means</td>' in render(made)
+
+
 def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Report) -> None:
     notes = {one.name: one.note for one in sections.sections_of(rare)}
     log_loss = rare.metrics[0]
@@ -163,7 +175,11 @@ def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Rep
     assert re.fullmatch(r"acting on yes beats acting on all and on none from [\d.]+% to [\d.]+%", notes["thresholds"])
     none = dataclasses.replace(rare, recommended="none", enough=False)
     assert section(none, "methods").note == "none is recommended"
-    assert section(none, "faults").note == "nothing proven"
+    # The rows of the table still prove it.
+    assert section(none, "faults").note in ("the slope is off", "the means are off")
+    calm = {name: Part(0.01, 0.4, 1.0) for name in ("means", "slope", "rest")}
+    unproven = dataclasses.replace(rare, faults=dataclasses.replace(rare.faults, **calm))
+    assert section(unproven, "faults").note == "nothing proven"
     confused = section(ten, "confusion")
     listed = confused.values["listed"]
     assert confused.note == (f"{listed[0][0]} with {listed[0][1]} most of all" if listed else "none beyond chance")

@@ -108,10 +108,14 @@ def metrics(report: Report) -> Section:
 
 def faults(report: Report) -> Section:
     """What is lost to each kind of fault."""
-    largest = report.faults.parts[report.faults.largest]
-    words = {"means": "mostly the means", "slope": "mostly the slope", "rest": "neither means nor slope"}
-    note = words[report.faults.largest] if largest.p_value < ALPHA and report.enough else "nothing proven"
-    return Section("faults", "What is wrong", note, {"alpha": ALPHA})
+    # Without a method the table has no row for the rest.
+    shown = {name: part for name, part in report.faults.parts.items() if name != "rest" or report.shown != "none"}
+    proven = [name for name, part in shown.items() if part.p_value < ALPHA]
+    largest = max(proven, key=lambda name: shown[name].gain, default="")
+    mostly = {"means": "mostly the means", "slope": "mostly the slope", "rest": "neither means nor slope"}
+    words = {"": "nothing proven", "means": "the means are off", "slope": "the slope is off", "rest": mostly["rest"]}
+    note = mostly[largest] if report.enough and largest == report.faults.largest else words[largest]
+    return Section("faults", "What is wrong", note, {"largest": largest})
 
 
 def reliability_diagrams(report: Report) -> Section:
