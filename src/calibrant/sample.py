@@ -27,6 +27,9 @@ from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, IntArray
 
 #: Labels are drawn one by one up to so many observations, else as numbers per row and class.
 _ONE_BY_ONE = 1_000_000
+#: ... and beyond the first number of observations where there are as many per row and class as the second: drawing a
+#: number takes as long as drawing about twenty labels.
+_MANY, _MANY_EACH = 100_000, 50
 #: The largest count of a row that labels are drawn for; more observations leave no chance to be seen.
 _LARGEST_COUNT = 1e15
 #: Rows by which half an unseen observation is represented.
@@ -362,7 +365,8 @@ class Sample:
         if self.counts is None:
             return LabelDraw(None, self._label_sampler.draw(rng), None)
         sizes = self.draw_sizes(rng).astype(np.int64)
-        if float(sizes.sum(dtype=np.float64)) <= _ONE_BY_ONE:
+        total = float(sizes.sum(dtype=np.float64))
+        if total <= min(_ONE_BY_ONE, max(_MANY, _MANY_EACH * self.proba.size)):
             rows = np.repeat(np.arange(self.n_rows), sizes)
             return LabelDraw(rows, self._label_sampler.draw(rng, rows), None)
         proba = self.proba.astype(np.float64)

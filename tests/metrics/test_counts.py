@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 from calibrant.metrics import calibration_in_the_large
 from calibrant.metrics.frequencies import binned_coins, count_p_values, design_effects
+from calibrant.random_numbers import LabelSampler
 from calibrant.sample import Sample
 
 
@@ -102,3 +103,33 @@ def test_counts_of_dependent_groups(rate: float) -> None:
         rejected += table.p_value[1] <= 0.05
         missed += not table.low[1] <= 1 <= table.high[1]
     assert max(rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
+
+
+def test_labels_of_large_counts_are_drawn_as_numbers_with_the_same_distribution() -> None:
+    p = np.array([[0.2, 0.5, 0.3], [0.01, 0.99, 0.0], [0.4, 0.3, 0.3]])
+    counts = np.array([60_000.0, 40_000.0, 20_000.5])
+    large, rng, draws = Sample(p, np.zeros(3, dtype=int), counts), np.random.default_rng(0), 4000
+    found = np.zeros((draws, 3, 3))
+    for draw in found:
+        rows, y, number = large.draw_labels(rng)
+        assert number is not None
+        assert len(number) <= 9
+        draw[rows, y] = number
+    assert set(found.sum(axis=2)[:, 2]) == {20_000.0, 20_001.0}
+    np.testing.assert_array_equal(found.sum(axis=2)[:, :2], np.tile(counts[:2], (draws, 1)))
+    variance = counts[:, None] * p * (1 - p)
+    error = np.sqrt(variance / draws)
+    assert np.all(np.abs(found.mean(axis=0) - counts[:, None] * p) <= 4 * error)
+    np.testing.assert_allclose(found.var(axis=0), variance, rtol=4 * np.sqrt(2 / draws), atol=1e-9)
+    between = np.cov(found[:, 0, 0], found[:, 0, 1])[0, 1]
+    np.testing.assert_allclose(between, -counts[0] * p[0, 0] * p[0, 1], rtol=0.15)
+
+
+@pytest.mark.parametrize(("n", "count"), [(3, 30.0), (3, 30_000.0), (2500, 90.0)])
+def test_labels_of_other_counts_are_drawn_one_by_one(n: int, count: float) -> None:
+    p = np.random.default_rng(1).dirichlet(np.ones(3), n)
+    rows, y, number = Sample(p, np.zeros(n, dtype=int), np.full(n, count)).draw_labels(np.random.default_rng(2))
+    assert number is None
+    repeated = np.repeat(np.arange(n), int(count))
+    np.testing.assert_array_equal(rows, repeated)
+    np.testing.assert_array_equal(y, LabelSampler(p).draw(np.random.default_rng(2), repeated))
