@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -60,6 +61,40 @@ def percent(value: float, digits: int | None = None) -> str:
         plain = abs(value) >= 0.01 or abs(value) < 0.5e-8
         digits = 1 if plain else min(1 - math.floor(math.log10(abs(100 * value))), 6)
     return number(100 * value, digits) + "%"
+
+
+def distinct_percents(values: Sequence[float]) -> list[str]:
+    """Shares in ascending order as percentages that read differently; very near to 0 or 1, their distance from it.
+
+    Examples
+    --------
+    >>> distinct_percents([0.0, 0.25, 0.5, 1.0])
+    ['0.0%', '25.0%', '50.0%', '100.0%']
+    >>> distinct_percents([0.0, 2e-30, 0.5001, 0.5002, 0.9998, 1 - 3e-12, 1.0])
+    ['0.0%', '2e-28%', '50.01%', '50.02%', '99.98%', '100% − 3e-10%', '100.0%']
+    """
+    alike: dict[str, list[float]] = {}
+    for value in dict.fromkeys(values):
+        alike.setdefault(percent(value), []).append(value)
+    found: dict[float, str] = {}
+    for text, several in alike.items():
+        inner = [value for value in several if len(several) > 1 and value not in (0.0, 1.0)]
+        found |= dict.fromkeys(several, text)
+        # 17 digits tell all numbers apart.
+        for digits in range(1, 18) if inner else ():
+            found |= {value: _near_end(value, digits) for value in inner}
+            if len({found[value] for value in several}) == len(several):
+                break
+    return [found[value] for value in values]
+
+
+def _near_end(value: float, digits: int) -> str:
+    """A share with so many digits of its distance from the nearer end, in powers of ten if that is very small."""
+    distance = 100 * min(value, 1 - value)
+    decimals = max(1, digits - 1 - math.floor(math.log10(distance)))
+    if decimals <= 6:
+        return percent(value, decimals)
+    return f"{distance:.{digits}g}%" if value < 0.5 else f"100% \N{MINUS SIGN} {distance:.{digits}g}%"
 
 
 def p_text(p: float, draws: int = 0) -> str:

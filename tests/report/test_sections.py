@@ -150,6 +150,26 @@ def counted_p_value(p: np.ndarray, seen: int) -> float:
     return min(1.0, 2 * float(chance[seen:].sum()))
 
 
+def test_bands_of_ties_and_near_the_ends_are_named_as_they_are(rare: Report) -> None:
+    assert rare.bands.rows == "with about equally many rows each"
+    # Half of the rows are tied; the others lie nearer to 1 than a decimal shows.
+    p = np.concatenate([np.zeros(300), 1 - 10.0 ** -np.linspace(2, 14, 300)])
+    data = Sample(np.column_stack([1 - p, p]), (p > 0).astype(int), classes=np.arange(2))
+    found = bands(data, None, 0.95)
+    weight = found.before.weight
+    assert (weight.min(), weight.max()) == (60, 300)
+    assert found.rows == "of 60 to 300 rows"
+    assert len(set(found.names)) == len(weight) == 6
+    inner = [text.split(" to ")[1] for text in found.names[1:-1]]
+    for text, edge in zip(inner, found.before.upper[1:-1]):
+        whole, _, less = text.partition(" − ")
+        read = (100 - float(less[:-1]) if less else float(whole[:-1])) / 100
+        assert 1 - read == pytest.approx(1 - edge, rel=0.5)
+    page = render(dataclasses.replace(rare, bands=found))
+    assert "6 bands of 60 to 300 rows, by the probability of yes" in page
+    assert not re.search(r"<td>([\d.]+%) to \1</td>", page)
+
+
 def test_one_class_is_off_in_heading_and_table_alike() -> None:
     p = np.random.default_rng(0).uniform(0.6, 0.999, 200)
     data = Sample(np.column_stack([1 - p, p]), np.ones(200, dtype=int), classes=np.arange(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,13 @@ from calibrant.grades import GradeBacktest
 from calibrant.metrics.murphy import MurphyDiagram
 from calibrant.metrics.result_types import CalibrationTest, Estimate, ReliabilityCurve, ScoreAxis, round_axis
 from calibrant.metrics.slope import Miscalibration
+from calibrant.numerals import count, distinct_percents
 from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray
 from calibrant.workflows.answering import Trust
 
+#: Bands of which none has more than so many times the rows of another are called about equal.
+ABOUT_EQUAL = 1.25
 #: What metrics are called.
 TITLES = {
     "log_loss": "Log loss",
@@ -133,7 +137,7 @@ class Views(NamedTuple):
 
 @dataclass(frozen=True)
 class Bands:
-    """Expected against observed in bands of about as many observations each, with an interval for every band.
+    """Expected against observed in bands of as equal numbers of observations as ties allow, each with an interval.
 
     Of the second of two classes, or of the predicted class being right. `p_values` are those of the expected number in
     each band before calibration, `test` that of all bands together (Hosmer-Lemeshow); `after` is None without a method.
@@ -143,6 +147,22 @@ class Bands:
     after: ReliabilityCurve | None
     p_values: AnyFloatArray
     test: CalibrationTest
+
+    @property
+    def names(self) -> list[str]:
+        """The range of each band before calibration, in words; no two are alike."""
+        inner = distinct_percents([0.0, *self.before.upper.tolist()])[1:-1]
+        if not inner:
+            return ["all"]
+        return [f"up to {inner[0]}", *(f"{a} to {b}" for a, b in pairwise(inner)), f"above {inner[-1]}"]
+
+    @property
+    def rows(self) -> str:
+        """How many rows a band has; equal predictions share a band, which makes some larger."""
+        least, most = float(self.before.weight.min()), float(self.before.weight.max())
+        if most <= ABOUT_EQUAL * least:
+            return "with about equally many rows each"
+        return f"of {count(least)} to {count(most)} rows"
 
     @property
     def axis(self) -> ScoreAxis:

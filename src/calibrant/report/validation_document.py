@@ -31,7 +31,7 @@ from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.validation import validation_table
 from calibrant.metrics.views import single_view
-from calibrant.numerals import class_text, count, number, percent, signed, span
+from calibrant.numerals import class_text, count, distinct_percents, number, percent, signed, span
 from calibrant.plots.svg_reliability import reliability
 from calibrant.report.advice import FEWEST_OF_CLASS, lacking
 from calibrant.report.analysis import backtested
@@ -318,11 +318,11 @@ def _bands(after: Sample, level: float) -> list[list[str]]:
     options: dict[str, Any] = {"n_bins": BANDS, "strategy": "quantile", "level": level, **given(after)}
     found = reliability_table(after.y, after.proba, **options)
     table = [["calibrated probability", "rows", "expected", "observed", "expected share", "observed share", "interval"]]
-    columns = (found.lower, found.upper, found.weight, found.score, found.frequency, found.low, found.high)
-    for lower, upper, n, p, share, low, high in zip(*(column.tolist() for column in columns)):
+    edges = distinct_percents([float(found.lower[0]), *found.upper.tolist()])
+    columns = (found.weight, found.score, found.frequency, found.low, found.high)
+    for lower, upper, n, p, share, low, high in zip(edges, edges[1:], *(column.tolist() for column in columns)):
         counts = [count(n), count(n * p), count(n * share)]
-        ends = [f"{percent(a)} to {percent(b)}" for a, b in ((lower, upper), (low, high))]
-        table.append([ends[0], *counts, percent(p), percent(share), ends[1]])
+        table.append([f"{lower} to {upper}", *counts, percent(p), percent(share), f"{percent(low)} to {percent(high)}"])
     return table
 
 
