@@ -27,6 +27,8 @@ TARGETS = [
     pytest.param("sql", marks=pytest.mark.export),
 ]
 PAIR = DecisionRule(false_positive=1, false_negative=20)
+#: Two actions are labels, which are numbers, and one is a text.
+ASKING = DecisionRule.abstention(0.2, [0, 1], action="ask")
 
 
 def module_of(to: str) -> Any:
@@ -57,7 +59,7 @@ def costly() -> DecisionRule:
 
 @pytest.mark.parametrize("to", TARGETS)
 def test_every_target_takes_the_action_of_the_rule(to: str) -> None:
-    for (calibrator, p), rule in ((two(), PAIR), (three(), costly())):
+    for (calibrator, p), rule in ((two(), PAIR), (two(), ASKING), (three(), costly())):
         calibrator.set_rule(rule)
         rows = np.column_stack([1 - p, p]) if p.ndim == 1 else p
         rng = np.random.default_rng(1)

@@ -107,6 +107,15 @@ class CostTable:
         return costs_of_rows(costs, actions, classes)
 
 
+def column_cells(names: list[Any]) -> list[Any]:
+    """Names of actions as cells of one column of a table: all of them texts if one of them is a text.
+
+    >>> column_cells([0, 1, "ask"]), column_cells([0, 1])
+    (['0', '1', 'ask'], [0, 1])
+    """
+    return [str(name) for name in names] if any(isinstance(name, str) for name in names) else names
+
+
 def costs_of_rows(rows: list[list[Any]], actions: list[Any] | None, classes: list[Any] | None) -> CostTable:
     """Costs from rows of numbers and names of amounts; what is neither becomes NaN."""
     numbers = np.zeros((len(rows), len(rows[0])))

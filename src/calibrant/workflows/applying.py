@@ -24,7 +24,7 @@ from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
-from calibrant.steps.actions import cheapest
+from calibrant.steps.actions import cheapest, column_cells
 
 if TYPE_CHECKING:
     from calibrant.decisions.rule import DecisionRule
@@ -117,7 +117,7 @@ def apply(
         reader.notes.append(("the calibrated columns hold percentages as well",))
     written, seen = 0, SeenLevels(inputs_of(getattr(calibrator, "segment_columns_", {})))
     tally, cost = Counter[int](), 0.0
-    names = np.array([] if rule is None else _cells(rule.actions), dtype=object)
+    names = np.array([] if rule is None else column_cells(rule.actions), dtype=object)
     with open_writer(output, reader.table, force=force, suffix=suffix) as writer:
         for rows in progress(reader.read(columns, everything=True)):
             new = {}
@@ -145,11 +145,6 @@ def apply(
     actions = {} if rule is None else {name: tally[number] for number, name in enumerate(rule.actions)}
     shown = columns.classes if len(columns.names) == 1 else tuple(classes)
     return Applied(written, columns.names, shown, actions, cost)
-
-
-def _cells(actions: list[Any]) -> list[Any]:
-    """Names of actions as cells of one column, which all rows share: texts if one of them is a text."""
-    return [str(name) for name in actions] if any(isinstance(name, str) for name in actions) else actions
 
 
 def _take_segments(calibrator: Any, reader: RowReader) -> None:

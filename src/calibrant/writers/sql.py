@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.grades import MasterScale
 from calibrant.optional import require
 from calibrant.runtime import Map
-from calibrant.steps.actions import CostTable
+from calibrant.steps.actions import CostTable, column_cells
 from calibrant.steps.formulas import are_cheapest
 from calibrant.typing import FloatArray
 from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row, title
@@ -121,7 +121,7 @@ def _action(writer: SqlOperations, rule: CostTable, p: Sequence[Number], valid: 
     for amount in amounts:
         valid &= ((amount >= 0.0) & (amount <= _LARGEST)).values[0]
     tests = are_cheapest(writer, rule, Row(p), amounts).values
-    *names, last = [_literal(writer.dialect, name) for name in rule.to_json()["actions"]]
+    *names, last = [_literal(writer.dialect, name) for name in column_cells(rule.to_json()["actions"])]
     return case((valid, case(*zip(tests, names), default=last)))
 
 
@@ -217,7 +217,7 @@ def run(
         found = np.column_stack([1.0 - p, p, *(([1.0 - ends[1], ends[0], 1.0 - ends[0], ends[1]]) if ends else [])])
     if fitted.rule is None:
         return found
-    actions = fitted.rule.to_json()["actions"]
+    actions = column_cells(fitted.rule.to_json()["actions"])
     return np.column_stack([found, [actions.index(line[width]) for line in results]])
 
 
