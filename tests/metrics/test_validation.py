@@ -114,7 +114,7 @@ def test_six_rows_and_one_class_prove_nothing() -> None:
     assert few["AUROC"].says == "not enough evidence that it ranks at all"
     assert few["Brier skill score"].says == "not shown to be better than the class frequencies"
     one = table(np.zeros(30, dtype=int), np.full(30, 0.1), classes=[0, 1])
-    assert one["AUROC"].says == "unknown: too few observations"
+    assert one["AUROC"].says == "unknown: all rows are of one class"
     assert one["E:O"].value == np.inf
     assert one["E:O"].says == "the mean of class 1 may be right"
     with pytest.raises(KeyError):
