@@ -115,7 +115,7 @@ def test_what_cannot_be_inverted_is_refused_with_the_reason() -> None:
     ):
         smoothed.inverse(0.9999)
     three = get_calibrator("ts").fit(np.full((6, 3), 1 / 3) + np.eye(3)[[0, 1, 2] * 2] / 3 - 1 / 9, [0, 1, 2] * 2)
-    with pytest.raises(ValueError, match="for two classes; this TemperatureScalingCalibrator has 3"):
+    with pytest.raises(ValueError, match="needs two classes; this TemperatureScalingCalibrator has 3"):
         three.inverse(0.5)
     with pytest.raises(ValueError, match=r"the map is constant: every predicted probability gets 50 %"):
         get_calibrator("hist-uniform", n_bins=1).fit([0.1, 0.9], [0, 1]).inverse(0.5)

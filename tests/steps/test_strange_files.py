@@ -32,7 +32,7 @@ def test_classes_that_are_no_labels(tmp_path: Path, classes: list[Any]) -> None:
 def test_json_that_python_cannot_or_should_not_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "cal.json"
     path.write_text(text)
-    with pytest.raises(runtime.FileError, match=r"cal\.json: This is not a file"):
+    with pytest.raises(runtime.FileError, match=r"cal\.json: This is not a calibrator file"):
         runtime.load(path)
 
 
