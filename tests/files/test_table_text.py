@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from calibrant.files.tables import text as table_csv
+from calibrant.files.tables.cells import NumberStyle
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
@@ -138,3 +139,11 @@ def test_other_encodings_are_named_as_the_problem(tmp_path: Path, encoding: str)
         (tmp_path / "t.csv").write_text(text, encoding=encoding)
         with pytest.raises(TableError, match=r"t\.csv is not UTF-8 text"):
             read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("decimal", "sign", "written"), [(",", False, "12,5"), (".", True, "12.5%"), (",", True, "12,5%")]
+)
+def test_numbers_are_written_in_the_style_of_their_file(decimal: str, sign: bool, written: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    assert NumberStyle(decimal, 100.0, sign).text(pa.array([12.5])).to_pylist() == [written]

@@ -293,3 +293,13 @@ def test_single_rows_with_tiny_scores_do_not_hide_what_all_others_show() -> None
         s = rng.random(1000)
         y = (rng.random(1000) < s**2).astype(int)
         assert calibration_belt(y, s).test.p_value < 1e-10
+
+
+def test_points_of_the_belt_carry_the_observations_around_them() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 3, 400)
+    curve = calibration_belt((rng.random(400) < p).astype(int), p)
+    log_odds = np.log(curve.at / (1 - curve.at))
+    step = np.diff(log_odds).max()
+    assert curve.weight.sum() == pytest.approx(400)
+    assert curve.weight @ log_odds / 400 == pytest.approx(np.mean(np.log(p / (1 - p))), abs=step / 2)

@@ -7,7 +7,9 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from calibrant.metrics import calibration_test
+from calibrant.metrics.hypothesis import ScoreResiduals, few_groups
 from calibrant.random_numbers import LabelSampler
+from calibrant.sample import Sample
 
 STATISTICS = ["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"]
 
@@ -207,3 +209,11 @@ def test_groups_of_one_row_are_no_groups() -> None:
     assert calibration_test(y, p, groups=np.arange(50)) == calibration_test(y, p)
     with pytest.raises(ValueError, match="groups and blocks"):
         calibration_test(y, p, groups=np.arange(50), blocks=2)
+
+
+@pytest.mark.parametrize(("p", "cells", "few"), [(0.1, 1, True), (0.15, 1, False), (0.85, 1, False), (0.15, 2, True)])
+def test_groups_are_few_if_fewer_than_ten_could_show_the_rarer_outcome(p: float, cells: int, few: bool) -> None:
+    # 40 groups of five rows: 2 · 200 · 0.1 · 40/200 = 8 groups, with 0.15 they are 12, in two cells 6 each.
+    proba = np.full((200, 2), [1 - p, p])
+    data = Sample(proba, np.zeros(200, dtype=np.int64), groups=np.repeat(np.arange(40), 5))
+    assert few_groups(ScoreResiduals(data, np.log(proba)), cells) is few
