@@ -102,3 +102,9 @@ def test_six_rows_do_not_prove_that_sure_predictions_are_right() -> None:
     share = 1 - 0.05 ** (1 / 6)
     assert table.low[1] < 2 / (2 + 4 * share)
     assert table.high[1] > 1 / (1 - share)
+
+
+def test_coins_whose_complement_rounds_to_one_are_certain() -> None:
+    # Ten coins of 1e-20 and ten of a half, of which two show: as if the first ten were not there.
+    coins = np.array([[[10.0, 10.0], [10 * 1e-20, 5.0]]])
+    np.testing.assert_allclose(count_p_values(coins, np.array([2.0])), 2 * binom.cdf(2, 10, 0.5))

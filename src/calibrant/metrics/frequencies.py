@@ -100,8 +100,10 @@ def _count_p_value(number: FloatArray, sums: FloatArray, count: float, *, betwee
 
 
 def _upper_tail(number: FloatArray, p: FloatArray, count: float) -> float:
-    """`P(S ≥ count)` for a sum of coins, none of which always shows the outcome."""
-    number, p = number[p > 0.0], p[p > 0.0]  # a part of a coin may underflow, and has no log-odds then
+    """`P(S ≥ count)` for a sum of coins."""
+    # Coins that fall one way only have no log-odds; the complement of a tiny probability rounds to 1.
+    count, chance = count - float(number[p >= 1.0].sum()), (p > 0.0) & (p < 1.0)
+    number, p = number[chance], p[chance]
     total = float(number.sum())
     if count > total:
         return 0.0
