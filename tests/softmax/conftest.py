@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from calibrant.softmax.rows.arrays import ArrayProblem
+from calibrant.threads import limit
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As calibrators call solvers: threads that wait for one another make small products many times slower."""
+    with limit():
+        yield
 
 
 def make_problem(kind: str, n: int = 300, k: int = 4, seed: int = 0, weighted: bool = False) -> ArrayProblem:

@@ -98,7 +98,7 @@ _OPTIMA: dict[tuple[str, str], float] = {}
 
 def optimum(kind: str, name: str) -> float:
     if (kind, name) not in _OPTIMA:
-        problem = make_problem(kind, weighted=True)
+        problem = make_problem(kind, n=150, weighted=True)
         penalty = make_penalty(name, problem)
         _OPTIMA[kind, name] = (referee_smooth if name in SMOOTH else referee_convex)(problem, penalty)
     return _OPTIMA[kind, name]
@@ -113,7 +113,7 @@ CASES = [
 
 @pytest.mark.parametrize(("solver", "name", "kind"), CASES)
 def test_solution_is_the_optimum(solver: str, name: str, kind: str) -> None:
-    problem = make_problem(kind, weighted=True)
+    problem = make_problem(kind, n=150, weighted=True)
     penalty = make_penalty(name, problem)
     tol = {"saga": 1e-4, "fista": 1e-5}.get(solver, 1e-10)
     solution = solve(problem, penalty, solver=solver, tol=tol, max_iter=20000)
@@ -159,7 +159,7 @@ def test_two_parameters_against_brute_force() -> None:
     strength = np.array([[0.05, 0.02]])
     for penalty in (Ridge(strength), Lasso(strength), MCP(strength, 3.0), GroupLasso(strength, np.array([[0, 1]]))):
         solution = solve(problem, penalty)
-        for line, centre in ((np.linspace(-0.05, 0.05, 41), solution.theta), (np.linspace(-3, 3, 61), 0.0)):
+        for line, centre in ((np.linspace(-0.05, 0.05, 21), solution.theta), (np.linspace(-3, 3, 31), 0.0)):
             points = np.array(list(product(line, line))) + centre
             z = points @ problem.shared
             losses = (np.logaddexp(0.0, z) - problem.y * z).mean(axis=1)
@@ -183,23 +183,33 @@ def by_part(problem: ArrayProblem, strengths: tuple[float, float, float], group_
     return GroupLasso(strength, parts) if group_lasso else Lasso(strength)
 
 
-@pytest.mark.parametrize("group_lasso", [False, True])
-@pytest.mark.parametrize("strengths", [(0.02, 0.003, 0.001), (0.3, 0.01, 0.0005), (0.02, 0.1, 0.1)])
+@pytest.mark.parametrize(
+    ("group_lasso", "strengths"),
+    [
+        (False, (0.05, 0.005, 0.002)),
+        (True, (0.02, 0.003, 0.001)),
+        pytest.param(False, (0.02, 0.003, 0.001), marks=pytest.mark.slow),
+        pytest.param(False, (0.3, 0.01, 0.0005), marks=pytest.mark.slow),
+        pytest.param(True, (0.3, 0.01, 0.0005), marks=pytest.mark.slow),
+        pytest.param(False, (0.02, 0.1, 0.1), marks=pytest.mark.slow),
+        pytest.param(True, (0.02, 0.1, 0.1), marks=pytest.mark.slow),
+    ],
+)
 def test_sparse_penalties_of_many_classes(group_lasso: bool, strengths: tuple[float, float, float]) -> None:
     """More than 2000 coefficients, few of them not zero; the gap proves the optimum, gradients do not get below."""
-    problem = make_problem("matrix", n=300, k=46)
+    problem = make_problem("matrix", n=150, k=45)
     penalty = by_part(problem, strengths, group_lasso)
     solution = solve(problem, penalty, tol=1e-8)
     state = evaluate(problem, penalty, solution.theta)
     assert duality_gap(state.point, penalty, solution.theta, state.u, state.objective) <= 1e-8 * state.objective
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        gradients = solve(problem, penalty, solver="fista", max_iter=50)
+        gradients = solve(problem, penalty, solver="fista", max_iter=20)
     assert solution.objective <= gradients.objective + 1e-12
 
 
 def test_gradients_finish_where_too_many_coefficients_may_leave_zero() -> None:
-    problem = make_problem("matrix", n=100, k=46)
+    problem = make_problem("matrix", n=100, k=45)
     penalty = by_part(problem, (1e-4, 1e-4, 1e-4), False)
     assert np.sum(np.abs(problem.at(np.zeros(problem.shape)).gradient()) > penalty.strength) > 2000
     solution = solve(problem, penalty, tol=1e-2)
@@ -233,7 +243,7 @@ def test_results_repeat_bit_for_bit(solver: str) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_large_problems_in_single_precision_on_some_rows_are_certified_in_double(weighted: bool) -> None:
-    problem = make_problem("matrix", n=400, k=70, weighted=weighted)
+    problem = make_problem("matrix", n=200, k=60, weighted=weighted)
     penalty = Ridge(np.full(problem.shape, 0.05))
     exact = solve(problem, penalty, solver="lbfgs", tol=1e-12)
     for tol, bound in ((None, 1e-6), (1e-8, 1e-8), (1e-12, 1e-12)):  # an explicit tolerance is kept

@@ -151,7 +151,7 @@ def test_many_passes_read_a_temporary_file_that_is_removed(tmp_path):
 
 
 def test_curvature_of_more_rows_than_the_sample_has_comes_from_blocks_of_the_file(tmp_path):
-    rows, batches = homes(50, True, n=6000, cache=RowCache(6000, 50, tmp_path), sample=np.arange(100))
+    rows, batches = homes(50, True, n=2000, cache=RowCache(2000, 50, tmp_path), sample=np.arange(100))
     problem = batches.problem(matrix)
     rng = np.random.default_rng(0)
     theta, direction = np.full(problem.shape, 0.01), rng.normal(size=problem.shape)

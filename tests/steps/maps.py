@@ -11,6 +11,8 @@ import pytest
 from calibrant import get_calibrator, list_calibrators
 from tests.samples import sharpened
 
+#: Rows that the maps are fitted to; corners follow them.
+ROWS = 240
 #: Parameters that make a fit fast, where nothing else depends on them.
 QUICK = {"dirichlet-cv": {"lambdas_coef": [0.01], "lambdas_intercept": [0.01]}, "ms": {"max_iter": 20}}
 
@@ -53,7 +55,7 @@ def corners(k: int) -> np.ndarray:
 def fitted(name: str, k: int):
     """A calibrator fitted to rows with ties, exact zeros and the precision of float32; and rows to predict."""
     method, options = VARIANTS.get(name, (name, QUICK.get(name, {})))
-    p, y = sharpened(400, k, seed=k)
+    p, y = sharpened(ROWS, k, seed=k)
     p[::5] = np.round(p[::5], 1)
     p = (p / p.sum(axis=1, keepdims=True)).astype(np.float32).astype(np.float64)
     rows = np.concatenate([p, corners(k)])

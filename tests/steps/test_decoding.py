@@ -85,7 +85,7 @@ def test_encoding_keeps_every_bit(name):
     assert encode(decode(json.loads(json.dumps(steps)))) == steps
 
 
-def testdamaged_numbers_give_errors_or_numbers_and_nothing_else():
+def test_damaged_numbers_give_errors_or_numbers_and_nothing_else():
     """Random damage inside of stored steps: refused, or a map that gives distributions."""
     rng = random.Random(0)
     rows = np.random.default_rng(0).dirichlet(np.ones(3), size=5)

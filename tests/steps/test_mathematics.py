@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 IN_WORDS = re.compile(r"\.\.\.|numbers|trees|landmarks|through|values|pairs|keeps|level")
 
 
-def rows(k, n=400, seed=0):
+def rows(k, n=200, seed=0):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.ones(k), size=n)
     y = (p.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)

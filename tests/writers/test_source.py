@@ -20,7 +20,7 @@ from calibrant.writers.common import run_program, workshop
 from calibrant.writers.exporting import TARGETS, ParityError, export_with_proof, prove
 from calibrant.writers.proof_rows import sample_rows
 from tests.needs import needs_program
-from tests.steps.maps import MAPS, fitted
+from tests.steps.maps import MAPS, ROWS, fitted
 
 LANGUAGES = {"python": python_source, "js": javascript, "c": c_source}
 PROGRAMS = {"js": "node", "c": "cc"}
@@ -62,7 +62,7 @@ def compare(language, map_, rows):
 @pytest.mark.parametrize(("name", "k"), MAPS)
 def test_python_predicts_the_same(name, k):
     calibrator, rows = fitted(name, k)
-    compare("python", calibrator.to_map(), rows)
+    compare("python", calibrator.to_map(), np.concatenate([rows[:ROWS:4], rows[ROWS:]]))  # the last ones are corners
 
 
 @pytest.mark.parametrize("language", OTHERS)
