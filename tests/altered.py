@@ -18,7 +18,8 @@ def places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         found.append((value, key))
-        places(item, found)
+        if isinstance(item, (dict, list)):
+            places(item, found)
     return found
 
 

@@ -23,7 +23,7 @@ from calibrant.inputs.words import RequestError
 from calibrant.runtime import canonical, checksum
 from calibrant.runtime import load as load_map
 from calibrant.workflows.loading import load_calibrator
-from tests.combinations import with_classes
+from tests.combinations import one_per_class, with_classes
 from tests.needs import needs
 
 NATIVE = [info for info in calibrant.list_calibrators() if info.stores]
@@ -37,7 +37,7 @@ def sample(n=120, k=3, seed=0):
     return p, np.array(["ann", "bob", "eve"])[y]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def fitted():
     return calibrant.SMSCalibrator().fit(*sample())
 
@@ -71,7 +71,7 @@ def same(a, b):
         assert a == b
 
 
-@pytest.mark.parametrize(("name", "k"), with_classes(NATIVE, 2, 3))
+@pytest.mark.parametrize(("name", "k"), with_classes(NATIVE, 2, 3, often=one_per_class(NATIVE)))
 def test_every_native_calibrator_returns_bit_for_bit(name, k, path):
     p, y = sample(k=k)
     with warnings.catch_warnings():
@@ -218,7 +218,7 @@ def test_every_flipped_byte_is_noticed(fitted, path):
     whole = path.read_bytes()
     start = whole.index(b'"content"')
     rng = np.random.default_rng(0)
-    for position in rng.choice(np.arange(start, len(whole) - 1), size=200, replace=False):
+    for position in rng.choice(np.arange(start, len(whole) - 1), size=100, replace=False):
         damaged = bytearray(whole)
         damaged[position] ^= 1 << rng.integers(7)
         path.write_bytes(bytes(damaged))
@@ -324,9 +324,10 @@ def test_a_parameter_that_an_older_version_lacked_takes_its_default(fitted, path
 
 
 def test_undeclared_attributes_are_not_stored(fitted, path):
-    fitted.extra_ = 1
+    more = copy.copy(fitted)
+    more.extra_ = 1
     with pytest.raises(CalibratorFileError, match=r"SMSCalibrator\._check_state does not declare extra_"):
-        calibrant.save(fitted, path)
+        calibrant.save(more, path)
 
 
 @pytest.mark.parametrize(
@@ -384,8 +385,8 @@ def test_symbolic_links_are_followed(fitted, path):
 def test_arrays_of_trees_are_stored_once_and_read_back_bit_for_bit(tmp_path):
     """A forged path, and one that is taken twice, are refused."""
     rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(3), size=1500)
-    y = (p[:, 0] > 0.4) ^ (p[:, 1] > 0.3) ^ (rng.random(1500) < 0.1)  # an interaction: only trees see it
+    p = rng.dirichlet(np.ones(3), size=600)
+    y = (p[:, 0] > 0.4) ^ (p[:, 1] > 0.3) ^ (rng.random(600) < 0.1)  # an interaction: only trees see it
     auto = calibrant.AutoCalibrator().fit(p, y.astype(int) + (p[:, 2] > 0.5))
     assert len(auto.tree_values_)
     path = tmp_path / "auto.json"
@@ -423,10 +424,8 @@ def test_what_summaries_say_is_checked_as_well(tmp_path, kind):
     refused = 0
     for name in stored["content"]["state"]:
         for value in (None, -1e300, "x", [], [None], {"a": 1}, True):
-            forged = copy.deepcopy(stored)
-            forged["content"]["state"][name] = value
-            forged["sha256"] = checksum(canonical(forged["content"]))
-            path.write_text(json.dumps(forged))
+            content = {**stored["content"], "state": {**stored["content"]["state"], name: value}}
+            path.write_text(json.dumps({**stored, "content": content, "sha256": checksum(canonical(content))}))
             try:
                 loaded = calibrant.load(path)
             except CalibratorFileError:

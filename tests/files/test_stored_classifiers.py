@@ -40,8 +40,7 @@ def rows(n=120):
     return X, np.array(["ant", "bee", "cat"])[rng.integers(3, size=n)]
 
 
-@pytest.mark.parametrize("ensemble", ["auto", False])
-@pytest.mark.parametrize("factor", [1.0, 1000.0])
+@pytest.mark.parametrize(("factor", "ensemble"), [(1.0, "auto"), (1000.0, False)])
 def test_one_calibrator_of_all_folds_is_one_map(path, ensemble, factor):
     X, y = rows()
     model = calibrant.CalibratedClassifier(ScaledDecisions(factor), "sigmoid", cv=3, ensemble=ensemble).fit(X, y)

@@ -13,7 +13,7 @@ from tests.needs import needs
 CLASSES = np.array(["cat", "dog", "owl"])
 
 
-def table(n: int = 300) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def table(n: int = 150) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Predictions, and the columns of a table with them."""
     rng = np.random.default_rng(0)
     p = rng.dirichlet([2.0, 1.0, 1.0], n)

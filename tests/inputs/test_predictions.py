@@ -39,8 +39,8 @@ def test_a_row_alone_is_the_row_among_others(kind: str, dtype: type) -> None:
                 values = values.round(6)
         rows = values.astype(dtype)
         together = to_log_probabilities(rows, **options)
-        for count in (1, 2, 3, 5, 8, 16, 31):
-            for first in (0, 1, 40, 101 - count):
+        for count in (1, 3, 8, 31):
+            for first in (0, 1, 101 - count):
                 few = to_log_probabilities(rows[first : first + count], **options)
                 assert few.tobytes() == together[first : first + count].tobytes(), (k, count, first)
         many = to_log_probabilities(np.tile(rows, (max(1, 2000 // len(rows)), 1)), **options)
