@@ -1,7 +1,8 @@
-"""The array types of the package, once."""
+"""The types of arrays and labels, once."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,3 +16,7 @@ AnyArray = NDArray[Any]
 AnyFloatArray = NDArray[np.floating[Any]]
 #: Whole numbers of any width, such as column numbers.
 AnyIntArray = NDArray[np.integer[Any]]
+#: The name of a class, an action or a column: a text, a number, a truth value.
+Label = Hashable
+#: Labels in the order of the columns they name.
+Labels = Sequence[Hashable] | AnyArray

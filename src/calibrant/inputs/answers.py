@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.inputs.observations import check_groups, check_sample_weight
 from calibrant.sample import Sample
@@ -58,11 +59,11 @@ class Answers:
     def from_lists(
         cls,
         logprobs: Sequence[Any],
-        y: Any = None,
+        y: object = None,
         *,
         lengths: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Answers:
         """Check lists of log-probabilities, one list for each question, and pad them.
 

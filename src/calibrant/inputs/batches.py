@@ -26,7 +26,7 @@ from calibrant.inputs.probability_columns import take_columns
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
-from calibrant.typing import AnyArray, FloatArray
+from calibrant.typing import AnyArray, FloatArray, Label
 
 #: Returns a fresh iterator of batches.
 Source = Callable[[], Iterator[Any]]
@@ -36,7 +36,7 @@ BATCH_ROWS = 1 << 16
 
 
 def as_source(
-    source: Any,
+    source: object,
     *,
     label: str | None = None,
     sample_weight: str | None = None,
@@ -77,7 +77,7 @@ def as_source(
     return lambda: iter(source)
 
 
-def _is_array(part: Any) -> bool:
+def _is_array(part: object) -> bool:
     return isinstance(part, np.ndarray) or is_tensor(part) or (hasattr(part, "shape") and hasattr(part, "__getitem__"))
 
 
@@ -143,7 +143,7 @@ class SeenLabels:
     def __init__(self) -> None:
         self._known: set[Any] = set()
 
-    def add(self, labels: NDArray[Any], place: str | Callable[[Any], str]) -> None:
+    def add(self, labels: AnyArray, place: str | Callable[[Any], str]) -> None:
         """Take in the distinct labels of a part at some place, or with a function that tells where in it a label is."""
         new = [label for label in labels.tolist() if label not in self._known]
         if not new:
@@ -288,12 +288,12 @@ class BatchReader:
         if first_row == 0:
             raise ValueError("The source holds no rows: it gave no batch, or only empty ones.")
 
-    def place_of(self, label: Any) -> str:
+    def place_of(self, label: Label) -> str:
         """Where in the rows handed over last a label is first."""
         labels, rows = self._handed
         return f"row {rows[int(np.argmax(labels == label))]:,} ({self.place})"
 
-    def _checked(self, batch: Any, number: int, first_row: int) -> Iterator[tuple[Sample, int]]:
+    def _checked(self, batch: object, number: int, first_row: int) -> Iterator[tuple[Sample, int]]:
         """The rows of a batch piece by piece, and how many there are with those that have no weight."""
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             raise TypeError(
@@ -342,7 +342,7 @@ class BatchReader:
             source = None if rows is None else numbers
             yield Sample(x, labels[some], counts, logs=True, rows=source), stop - start
 
-    def _check_alike(self, array: NDArray[Any], names: list[Any] | None, labels: NDArray[Any]) -> None:
+    def _check_alike(self, array: AnyArray, names: list[Label] | None, labels: AnyArray) -> None:
         columns = 1 if array.ndim == 1 else array.shape[1]
         kind = "integers" if labels.dtype.kind in "iu" else labels.dtype.name.rstrip("0123456789") or "texts"
         if not self.n_columns:
@@ -389,7 +389,7 @@ def checksum(sample: Sample, before: int = 0) -> int:
     return before
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)}"
     return f"of type {type(value).__name__}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.words import CALIBRATOR, RequestError, UnknownLabelError, Words
 from calibrant.text_table import list_names
+from calibrant.typing import AnyArray, Label
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class NamedColumns:
         return len(self.values)
 
 
-def column_names(frame: Any) -> list[Any] | None:
+def column_names(frame: object) -> list[Any] | None:
     """The names of the columns of a data frame or an Arrow table; `None` of anything else."""
     names = getattr(frame, "column_names", None)  # of Arrow, whose `columns` are the data
     if names is None and hasattr(frame, "__getitem__") and not isinstance(frame, dict):
@@ -47,21 +48,21 @@ def column_names(frame: Any) -> list[Any] | None:
     return None if names is None else list(names)
 
 
-def select(frame: Any, names: Sequence[Any]) -> Any:
+def select(frame: Any, names: Sequence[Label]) -> Any:
     """Some columns of a frame, as a frame."""
     if hasattr(frame, "column_names"):
         return NamedColumns(list(names), np.column_stack([column(frame, name) for name in names]))
     return frame[list(names)]
 
 
-def column(frame: Any, name: Any) -> Any:
+def column(frame: Any, name: object) -> Any:
     """One column of a frame."""
     if hasattr(frame, "column_names"):
         return frame.column(name).to_numpy(zero_copy_only=False)
     return frame[name]
 
 
-def fitted_columns(X: Any, fitted: Sequence[Any] | None) -> Any:
+def fitted_columns(X: object, fitted: Sequence[Label] | None) -> Any:
     """Of a data frame with further columns, such as an id, those that `fit` saw."""
     if fitted is None or type(X) is np.ndarray or (names := column_names(X)) is None:
         return X
@@ -75,14 +76,14 @@ SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba
 EVENTS = ({"0", "1"}, {"-1", "1"}, {"False", "True"})
 
 
-def label_text(label: Any) -> str:
+def label_text(label: Label) -> str:
     """A label as it would stand in a column's name."""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
 
 
-def classes_of_names(names: Sequence[str], labels: Sequence[Any]) -> list[Any] | None:
+def classes_of_names(names: Sequence[str], labels: Sequence[Label]) -> list[Any] | None:
     """The label that each of several columns is named by; `None` if the names say nothing.
 
     Labels that were not seen are read from the names, in the type of those seen.
@@ -123,7 +124,7 @@ def number_positions(names: Sequence[str]) -> bool:
     return [_last_number(name) for name in names] == list(range(len(names)))
 
 
-def columns_of_classes(classes: NDArray[Any], names: Sequence[Any]) -> NDArray[np.intp] | None:
+def columns_of_classes(classes: AnyArray, names: Sequence[Label]) -> NDArray[np.intp] | None:
     """The column that each class's name stands in, or `None` if names are positions or say nothing."""
     texts, known = [str(name) for name in names], classes.tolist()
     if len(texts) != len(known) or number_positions(texts):
@@ -135,7 +136,9 @@ def columns_of_classes(classes: NDArray[Any], names: Sequence[Any]) -> NDArray[n
     return None if found is None else np.array([found.index(label) for label in known], dtype=np.intp)
 
 
-def order_of_columns(names: list[Any], fitted: list[Any], order: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+def order_of_columns(
+    names: Sequence[Label], fitted: Sequence[Label], order: NDArray[np.intp] | None
+) -> NDArray[np.intp] | None:
     """The column of each class in a data frame with the columns of `fit`, called `fitted`, in any order.
 
     `order` is the column of each class in `fit`; `None` means that columns are in the order of the classes.
@@ -152,13 +155,13 @@ def order_of_columns(names: list[Any], fitted: list[Any], order: NDArray[np.intp
     return position if order is None else position[order]
 
 
-def class_of_single(name: str, labels: Sequence[Any]) -> Any:
+def class_of_single(name: str, labels: Sequence[Label]) -> Any:
     """The label that a single column is named by; `None` if it is named by none of them or by several."""
     ends = [label for label in labels if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(label_text(label))}", name)]
     return ends[0] if len(ends) == 1 else None
 
 
-def check_second_class(name: Any, classes: Sequence[Any], words: Words = CALIBRATOR) -> None:
+def check_second_class(name: object, classes: Sequence[Label], words: Words = CALIBRATOR) -> None:
     """A single column of this name is that of the second class: an error if it is named after the first."""
     first, second = classes
     # A number at the end of a name may be that of the column itself.
@@ -200,7 +203,7 @@ def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
     return None
 
 
-def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: dict[str, Any]) -> list[Any]:
+def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: Mapping[str, object]) -> list[Any]:
     """Labels of the columns in the type of the labels seen; those without a row are read from the column's name."""
     kind = type(labels[0])
     if kind is bool:
@@ -253,7 +256,7 @@ def frames_of(texts: Sequence[str], names: Sequence[str]) -> list[tuple[str, str
     return [(start, end) for start, end in frames if all(start + text + end in known for text in texts)]
 
 
-def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Sequence[Any]) -> tuple[str, ...]:
+def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Sequence[Label]) -> tuple[str, ...]:
     """The column of votes of each class; `labels` are those that the columns are named by."""
     texts = [label_text(label) for label in classes]
     if len(names) != len(texts):
@@ -270,7 +273,7 @@ def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Seque
     return tuple(by_label[text] for text in texts)
 
 
-def pairs(names: Sequence[Any], classes: Sequence[Any]) -> str:
+def pairs(names: Sequence[Label], classes: Sequence[Label]) -> str:
     """Which column stands for which class, in words; of a single column the last class is its own."""
     shown = classes[-1:] if len(names) == 1 else classes
     return list_names((f"{name} = {label}" for name, label in zip(names, shown)), 10, str)

@@ -12,9 +12,10 @@ import numpy as np
 
 from calibrant.inputs.predictions import is_dask, is_tensor, to_numpy
 from calibrant.inputs.words import CALIBRATOR, Words
+from calibrant.typing import Label
 
 
-def to_rows(X: Any, axis: int, words: Words = CALIBRATOR) -> Any:
+def to_rows(X: object, axis: int, words: Words = CALIBRATOR) -> Any:
     """Predictions with the classes on `axis`, as a matrix with one row per place."""
     array: Any = X if is_tensor(X) or is_dask(X) else to_numpy(X, words.predictions)
     if array.ndim < 2 or not -array.ndim <= axis < array.ndim:
@@ -41,11 +42,11 @@ def from_rows(p: Any, X: Any, axis: int) -> Any:
 
 
 def labelled_rows(
-    X: Any,
+    X: object,
     y: Any,
-    weight: Any,
+    weight: object,
     axis: int | None,
-    ignore_index: Any,
+    ignore_index: Label,
     words: Words = CALIBRATOR,
     *,
     may_be_empty: bool = False,
@@ -73,7 +74,7 @@ def labelled_rows(
 
 
 def rows_beside(
-    values: Any, X: Any, y: Any, axis: int | None, ignore_index: Any, name: str, words: Words = CALIBRATOR
+    values: Any, X: object, y: object, axis: int | None, ignore_index: Label, name: str, words: Words = CALIBRATOR
 ) -> Any:
     """Weights or groups of the rows that `labelled_rows` makes, from an array of the shape of the labels.
 

@@ -22,7 +22,7 @@ from calibrant.inputs.rows import LEAST_ROWS, ROUNDING
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray, Label, Labels
 
 #: If more than this share of rows do not sum to one, columns are not classes of which one is true.
 _MANY = 0.5
@@ -74,12 +74,12 @@ class LabelMatrix:
 
 
 def label_matrix(
-    y: Any,
-    X: Any,
-    sample_weight: Any = None,
+    y: object,
+    X: object,
+    sample_weight: object = None,
     labels: Any = None,
     *,
-    groups: Any = None,
+    groups: object = None,
     blocks: int | None = None,
     logits: bool = False,
     words: Words = CALIBRATOR,
@@ -100,7 +100,7 @@ def label_matrix(
     return data.take(np.flatnonzero(counts))
 
 
-def check_not_labels(array: NDArray[Any], y: Any, words: Words = CALIBRATOR, *, logits: bool = False) -> None:
+def check_not_labels(array: AnyArray, y: Any, words: Words = CALIBRATOR, *, logits: bool = False) -> None:
     """Refuse independent labels where one of several classes is true: rows far from one with zeros and ones.
 
     Logits of labels cannot be told from those of classes, nor zeros and ones from votes: where rows have none and
@@ -131,7 +131,7 @@ def check_not_labels(array: NDArray[Any], y: Any, words: Words = CALIBRATOR, *, 
 
 
 def _truth(
-    y: Any, n: int, n_labels: int, names: list[Any] | None, labels: Any, words: Words
+    y: Any, n: int, n_labels: int, names: list[Label] | None, labels: Labels, words: Words
 ) -> tuple[IntArray, list[Any]]:
     """The matrix of zeros and ones in the order of the predictions' columns, and the names of these."""
     named = None if labels is None else list(labels)
@@ -183,7 +183,12 @@ def _label_lists(y: Any, n_labels: int) -> list[Sequence[Any]] | None:
 
 
 def _of_lists(
-    sets: list[Sequence[Any]], n: int, n_labels: int, names: list[Any] | None, named: list[Any] | None, words: Words
+    sets: Sequence[Sequence[object]],
+    n: int,
+    n_labels: int,
+    names: list[Label] | None,
+    named: list[Label] | None,
+    words: Words,
 ) -> tuple[IntArray, list[Any]]:
     if len(sets) != n:
         raise ValueError(f"{words.labels} has {len(sets)} lists of labels, {words.predictions} has {n} rows.")
@@ -205,7 +210,7 @@ def _of_lists(
     return truth, found
 
 
-def _matched(names: list[Any], columns: list[Any], words: Words) -> list[Any]:
+def _matched(names: Sequence[Label], columns: list[Label], words: Words) -> list[Any]:
     """The label of each column of the predictions, called `names`, among the columns of what is true."""
     if names == columns:
         return columns
@@ -220,7 +225,7 @@ def _matched(names: list[Any], columns: list[Any], words: Words) -> list[Any]:
     return [by_text[text] for text in found]
 
 
-def _as_classes(found: list[Any]) -> NDArray[Any]:
+def _as_classes(found: Sequence[Label]) -> NDArray[Any]:
     array = np.array(found)
     plain = array.ndim == 1 and array.tolist() == found
     return array if plain else np.fromiter(found, dtype=object, count=len(found))

@@ -7,7 +7,7 @@ a data frame, by the categories of a pandas categorical, or by the sorted labels
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -33,9 +33,10 @@ from calibrant.inputs.words import (
     Words,
 )
 from calibrant.text_table import list_names
+from calibrant.typing import AnyArray, Label
 
 
-def warn_of_missing_information(n: int, only_label: Any, all_equal: bool) -> None:
+def warn_of_missing_information(n: int, only_label: Label, all_equal: bool) -> None:
     """Warn if `n` rows have the same label, `only_label`, or the same prediction."""
     if only_label is not None:
         label = only_label.item() if isinstance(only_label, np.generic) else only_label
@@ -47,7 +48,7 @@ def warn_of_missing_information(n: int, only_label: Any, all_equal: bool) -> Non
     warnings.warn(message, CalibrationWarning, stacklevel=4)
 
 
-def is_matrix(y: Any) -> bool:
+def is_matrix(y: object) -> bool:
     """Whether labels are a matrix with more than one column."""
     if isinstance(y, (list, tuple)):
         return len(y) > 0 and isinstance(y[0], (list, tuple, np.ndarray)) and len(y[0]) > 1 and np.ndim(y) == 2
@@ -56,7 +57,7 @@ def is_matrix(y: Any) -> bool:
 
 
 def check_labels(
-    y: Any, n: int, words: Words = CALIBRATOR, *, first_row: int = 0
+    y: object, n: int, words: Words = CALIBRATOR, *, first_row: int = 0
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Labels as a flat array, and the categories if `y` is a pandas categorical; errors count from `first_row`."""
     name = words.labels
@@ -93,7 +94,7 @@ def check_labels(
     return labels, None if categories is None else to_numpy(categories)
 
 
-def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_labels(labels: AnyArray) -> NDArray[np.bool_]:
     """Which labels are missing: NaN, infinity, NaT, None and all that does not equal itself."""
     if labels.dtype.kind == "f":
         return ~np.isfinite(labels)
@@ -104,13 +105,13 @@ def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(len(labels), dtype=bool)
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: Label) -> bool:
     """A missing value equals nothing: it compares as false, as missing, or not at all, but never as true."""
     same = label == label
     return label is None or not (isinstance(same, (bool, np.bool_)) and same)
 
 
-def _check_whole(labels: NDArray[Any], words: Words, first_row: int = 0) -> None:
+def _check_whole(labels: AnyArray, words: Words, first_row: int = 0) -> None:
     """Floating-point labels must be whole numbers, small enough to be exact."""
     if (row := first_true(labels != np.floor(labels))) is not None:
         raise ValueError(
@@ -126,7 +127,7 @@ def _check_whole(labels: NDArray[Any], words: Words, first_row: int = 0) -> None
         )
 
 
-def _plain(labels: NDArray[Any]) -> list[Any]:
+def _plain(labels: AnyArray) -> list[Any]:
     """Labels as Python objects; NumPy's dates, which it would turn into numbers, as they are."""
     if labels.dtype.kind in "mM":
         return list(labels)
@@ -137,7 +138,7 @@ def _plain(labels: NDArray[Any]) -> list[Any]:
     ]
 
 
-def _of_one_type(labels: NDArray[Any], words: Words) -> NDArray[Any]:
+def _of_one_type(labels: AnyArray, words: Words) -> NDArray[Any]:
     """Objects of one plain type as an array of that type; other objects of one type that can be put in order."""
     plain = _plain(labels)
     types = {type(label) for label in plain}
@@ -165,7 +166,7 @@ def _of_one_type(labels: NDArray[Any], words: Words) -> NDArray[Any]:
     return labels
 
 
-def in_order(labels: Iterable[Any]) -> list[Any]:
+def in_order(labels: Iterable[Label]) -> list[Any]:
     """Labels sorted; members of an enumeration that do not compare, in the order of their definition."""
     labels = list(labels)
     try:
@@ -176,7 +177,7 @@ def in_order(labels: Iterable[Any]) -> list[Any]:
         return sorted(labels, key=list(type(labels[0])).index)
 
 
-def column_numbers(y: Any, n_rows: int, n_classes: int, words: Words = CALIBRATOR) -> NDArray[np.int64]:
+def column_numbers(y: object, n_rows: int, n_classes: int, words: Words = CALIBRATOR) -> NDArray[np.int64]:
     """Labels that are the column numbers 0..k-1 of the classes, as int64."""
     labels = to_numpy(y, words.labels)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
@@ -191,12 +192,12 @@ def column_numbers(y: Any, n_rows: int, n_classes: int, words: Words = CALIBRATO
 
 
 def name_columns(
-    labels: NDArray[Any],
+    labels: AnyArray,
     n_columns: int,
     *,
     classes: Any = None,
-    names: list[Any] | None = None,
-    categories: NDArray[Any] | None = None,
+    names: Sequence[Label] | None = None,
+    categories: AnyArray | None = None,
     words: Words = CALIBRATOR,
 ) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
     """The label of each class, and the column of the input that holds it (`None`: in the same order).
@@ -234,18 +235,18 @@ def name_columns(
     return _classes_from_labels(seen, n_columns, words), None
 
 
-def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
+def order_of_names(classes: AnyArray, names: Sequence[Label]) -> NDArray[np.intp] | None:
     """The column of each class by its name; `None` if names are positions, tell nothing, or are in order already."""
     order = columns_of_classes(classes, names)
     return None if order is None or np.array_equal(order, np.arange(len(order))) else order
 
 
-def are_positions(names: list[Any]) -> bool:
+def are_positions(names: Sequence[Label]) -> bool:
     """Whether these are the default names of a data frame's columns: 0, 1, 2 and so on."""
     return names == list(range(len(names)))
 
 
-def tell_classes(names: list[Any], classes: NDArray[Any]) -> bool:
+def tell_classes(names: Sequence[Label], classes: AnyArray) -> bool:
     """Whether the names of columns tell which class each stands for.
 
     Numbers and truth values have a second one by convention, so that the name of a single column need not tell it,
@@ -260,7 +261,7 @@ def tell_classes(names: list[Any], classes: NDArray[Any]) -> bool:
     return not speaks_of_an_event(texts[0]) if named is None else not texts[0][-1].isdigit()
 
 
-def _read_names(seen: NDArray[Any], names: list[Any], words: Words) -> list[Any] | None:
+def _read_names(seen: AnyArray, names: Sequence[Label], words: Words) -> list[Any] | None:
     """The label of each column of a data frame by its name, of a single column both labels; `None` if they say nothing.
 
     Names that number the columns in another order than theirs are refused.
@@ -294,14 +295,14 @@ def _read_names(seen: NDArray[Any], names: list[Any], words: Words) -> list[Any]
     return found
 
 
-def _as_array(found: list[Any], seen: NDArray[Any]) -> NDArray[Any]:
+def _as_array(found: Sequence[Label], seen: AnyArray) -> NDArray[Any]:
     """Labels as an array of the type of those seen; texts may be longer than these."""
     if seen.dtype.kind == "O" and not isinstance(found[0], str):
         return np.fromiter(found, dtype=object, count=len(found))
     return np.array(found) if isinstance(found[0], str) else np.array(found).astype(seen.dtype)
 
 
-def warn_of_order(classes: NDArray[Any]) -> None:
+def warn_of_order(classes: AnyArray) -> None:
     """Warn if classes are not in sorted order, which metrics assume."""
     ordered = distinct(classes)
     if _plain(ordered) != _plain(classes):
@@ -313,7 +314,7 @@ def warn_of_order(classes: NDArray[Any]) -> None:
         )
 
 
-def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> NDArray[Any]:
+def _classes_from_labels(seen: AnyArray, n_columns: int, words: Words) -> NDArray[Any]:
     if len(seen) == n_columns:
         return seen
     if len(seen) > n_columns:
@@ -343,7 +344,7 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> ND
     )
 
 
-def distinct(labels: NDArray[Any]) -> NDArray[Any]:
+def distinct(labels: AnyArray) -> NDArray[Any]:
     """Sorted distinct labels; small integers are counted, which is faster than sorting or hashing them."""
     if labels.dtype.kind in "iu" and labels.size:
         low, high = int(labels.min()), int(labels.max())
@@ -355,7 +356,7 @@ def distinct(labels: NDArray[Any]) -> NDArray[Any]:
     return np.unique(labels)
 
 
-def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+def encode(labels: AnyArray, classes: AnyArray) -> NDArray[np.int64]:
     """Position of each label in `classes`, which need not be sorted."""
     if labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
         return labels.astype(np.int64)

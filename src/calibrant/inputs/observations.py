@@ -19,7 +19,7 @@ from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.rows import LEAST_ROWS, first_true
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
 from calibrant.sample import Sample, consecutive_blocks
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray, Labels
 
 #: The largest sum of weights: they count observations, and their squares must stay finite.
 LARGEST_TOTAL = 1e100
@@ -27,7 +27,7 @@ LARGEST_TOTAL = 1e100
 SMALLEST_TOTAL = 1e-300
 
 
-def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
+def check_sample_weight(sample_weight: object, n: int) -> FloatArray | None:
     """Weights as counts: finite, non-negative, one per row; `None` for equal weights of one."""
     if sample_weight is None:
         return None
@@ -36,7 +36,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     return unless_ones(w)
 
 
-def row_weights(sample_weight: Any, n: int, first_row: int = 0, name: str = "sample_weight") -> FloatArray:
+def row_weights(sample_weight: object, n: int, first_row: int = 0, name: str = "sample_weight") -> FloatArray:
     """Weights of `n` rows, finite and not negative; `first_row` is what errors count from."""
     try:
         w: FloatArray = np.asarray(to_numpy(sample_weight, name), dtype=np.float64)
@@ -109,7 +109,7 @@ def effective_counts(weights: Any) -> FloatArray:
     return np.asarray(w * (w.sum() / (w @ w)))
 
 
-def check_groups(groups: Any, blocks: int | None, n: int) -> IntArray | None:
+def check_groups(groups: object, blocks: int | None, n: int) -> IntArray | None:
     """A group number for each of `n` rows; `None` if every row is a group of its own."""
     if groups is None:
         return None if blocks is None or blocks == 1 else consecutive_blocks(n, blocks)
@@ -136,11 +136,11 @@ def _missing(values: Any) -> Any:
 
 
 def repeated_rows(
-    y: Any,
+    y: object,
     n: int,
     k: int,
-    sample_weight: Any = None,
-    classes: Any = None,
+    sample_weight: object = None,
+    classes: Labels | None = None,
     words: Words = CALIBRATOR,
     *,
     first_row: int = 0,
@@ -182,9 +182,9 @@ def repeated_rows(
 
 
 def observations(
-    y: Any,
+    y: object,
     shape: tuple[int, ...],
-    sample_weight: Any = None,
+    sample_weight: object = None,
     classes: Any = None,
     words: Words = CALIBRATOR,
     *,
@@ -221,7 +221,7 @@ def check_observations(n: int, counts: FloatArray | None) -> None:
         check_total_weight(np.zeros(1) if n == 0 or counts is None else counts, n)
 
 
-def encoded(sample: Sample, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Sample:
+def encoded(sample: Sample, classes: AnyArray, order: NDArray[np.intp] | None) -> Sample:
     """A sample with labels as given, with column numbers instead, and its columns in the order of `classes`."""
     values = sample.values if order is None else np.ascontiguousarray(sample.values[:, order])
     return replace(sample, values=values, y=encode(sample.y, classes), classes=classes)

@@ -32,7 +32,7 @@ from calibrant.inputs.rows import (
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
 from calibrant.simplex import FLOOR, LOG_FLOOR, log_in_place, log_softmax
 from calibrant.text_table import list_names
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyArray, AnyFloatArray, FloatArray, Label
 
 
 def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any] | None]:
@@ -57,7 +57,7 @@ def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any
     return array, names
 
 
-def _names(X: Any) -> list[Any] | None:
+def _names(X: object) -> list[Any] | None:
     """The column names of a data frame; of a series its own, if it has one."""
     if isinstance(names := getattr(X, "column_names", None), list):  # of Arrow, whose `columns` are the data
         return names
@@ -69,7 +69,7 @@ def _names(X: Any) -> list[Any] | None:
     return [name] if isinstance(name, str) and name else None
 
 
-def to_numpy(X: Any, name: str = "X") -> NDArray[Any]:
+def to_numpy(X: object, name: str = "X") -> NDArray[Any]:
     """`X`, which errors call `name`, as an array of its numbers' type, with NaN for a data frame's missing values."""
     if isinstance(X, np.ndarray):
         if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
@@ -91,7 +91,7 @@ def to_numpy(X: Any, name: str = "X") -> NDArray[Any]:
     return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.name in _NARROW else array
 
 
-def _plain_texts(X: Any, array: NDArray[Any]) -> NDArray[Any]:
+def _plain_texts(X: Any, array: AnyArray) -> NDArray[Any]:
     """`array`, made of `X`, with the texts themselves for members of an enumeration of texts.
 
     NumPy takes as many letters of "Class.MEMBER" as the text has, and a set finds the text and the member different.
@@ -109,12 +109,12 @@ _SPARSE = (
 _NARROW = {"bfloat16", "float8_e4m3fn", "float8_e5m2"}
 
 
-def is_tensor(X: Any) -> bool:
+def is_tensor(X: object) -> bool:
     """Whether `X` is a torch tensor, told without importing torch."""
     return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in type(X).__mro__)
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: object) -> bool:
     """Whether `X` is a Dask array, data frame or series, told without importing Dask."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
@@ -127,7 +127,7 @@ def _tensor_to_numpy(X: Any) -> NDArray[Any]:
     return np.asarray((X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy())
 
 
-def _nullable_to_numpy(X: Any, array: NDArray[Any]) -> NDArray[Any]:
+def _nullable_to_numpy(X: Any, array: AnyArray) -> NDArray[Any]:
     """Columns of pandas' nullable or Arrow numbers, which `to_numpy` turns into objects."""
     dtypes = list(X.dtypes) if hasattr(X, "columns") else [X.dtype]
     if not all(getattr(dtype, "kind", "O") in "fiub" for dtype in dtypes):
@@ -139,7 +139,7 @@ def _nullable_to_numpy(X: Any, array: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(X.to_numpy(dtype=common, na_value=np.nan))
 
 
-def rounding_of(X: Any) -> float:
+def rounding_of(X: object) -> float:
     """How far from one the sums of the rows of `X` may be by rounding: more for types of 8 bits."""
     if type(X) is np.ndarray:
         return ROUNDING
@@ -147,7 +147,7 @@ def rounding_of(X: Any) -> float:
     return 2.0**-3 if name.startswith("float8") else ROUNDING
 
 
-def _raise_not_numbers(array: NDArray[Any], name: str, columns: Sequence[Any] | None) -> None:
+def _raise_not_numbers(array: AnyArray, name: str, columns: Sequence[Label] | None) -> None:
     """Say what stands where a real number should, and where."""
     if array.dtype.kind == "c":
         index = tuple(np.argwhere(array.imag != 0)[0]) if array.size and array.imag.any() else (0,) * array.ndim
@@ -170,17 +170,17 @@ def _raise_not_numbers(array: NDArray[Any], name: str, columns: Sequence[Any] | 
     raise TypeError(f"{name} holds objects (dtype={array.dtype}{first}), not numbers. Convert with .astype(float).")
 
 
-def _place(index: Sequence[int] | NDArray[Any]) -> str:
+def _place(index: Sequence[int] | AnyArray) -> str:
     return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column", "plane"), index)) or "the only place"
 
 
-def output_dtype(array: NDArray[Any]) -> type[np.floating[Any]]:
+def output_dtype(array: AnyArray) -> type[np.floating[Any]]:
     """float32 for float32 and narrower floating input, else float64."""
     return np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
 
 
 def to_probabilities(
-    array: NDArray[Any],
+    array: AnyArray,
     *,
     rounding: float = ROUNDING,
     words: Words = CALIBRATOR,
@@ -200,7 +200,7 @@ def to_probabilities(
 
 
 def to_log_probabilities(
-    block: NDArray[Any],
+    block: AnyArray,
     *,
     logits: bool,
     renormalize: bool,
@@ -239,7 +239,7 @@ def to_log_probabilities(
 
 
 def label_predictions(
-    X: Any, *, logits: bool = False, words: Words = CALIBRATOR
+    X: object, *, logits: bool = False, words: Words = CALIBRATOR
 ) -> tuple[FloatArray, FloatArray, list[Any] | None]:
     """Probabilities that labels are not, and are, true, each at least `FLOOR`, and the names of the columns.
 
@@ -282,7 +282,7 @@ def label_predictions(
 LOOKED_AT = 1000
 
 
-def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
+def check_logits(array: AnyArray, words: Words = CALIBRATOR) -> None:
     """Refuse supposed logits that are surely probabilities; warn of a single column that may be."""
     values = array[:LOOKED_AT].reshape(min(len(array), LOOKED_AT), -1)
     if len(values) < LEAST_ROWS:
@@ -309,7 +309,7 @@ def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
         )
 
 
-def check_scores(array: NDArray[Any]) -> FloatArray:
+def check_scores(array: AnyArray) -> FloatArray:
     """Scores (n, columns) as float64; an error if one of them is not finite."""
     values = array.astype(np.float64).reshape(len(array), -1)
     if not np.isfinite(values).all():

@@ -12,7 +12,7 @@ import fnmatch
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from calibrant.inputs.predictions import is_dask
 from calibrant.inputs.rows import saturate
 from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.text_table import list_names
+from calibrant.typing import Label, Labels
 
 # Numbers of these columns in the first rows of the table, None where some are not numbers.
 Peek = Callable[[Sequence[str]], "NDArray[np.float64] | None"]
@@ -59,11 +60,11 @@ class ProbabilityColumns:
 
 def find_columns(
     columns: Sequence[str],
-    labels: Sequence[Any],
+    labels: Sequence[Label],
     *,
     peek: Peek,
     probs: Sequence[str] = (),
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
     reserved: Sequence[str] = (),
     as_probabilities: bool = True,
 ) -> ProbabilityColumns:
@@ -197,7 +198,9 @@ def _beginning_with(start: str, names: list[str]) -> list[str]:
     return names[bisect_left(names, start) : bisect_left(names, start + chr(sys.maxunicode))]
 
 
-def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence[Any] | None) -> tuple[list[Any], bool]:
+def _name_classes(
+    names: Sequence[str], labels: Sequence[Label], classes: Sequence[Label] | None
+) -> tuple[list[Any], bool]:
     """The label of each column (of a single one: both labels, the second being the column's), and if by order alone."""
     texts = {label_text(label): label for label in labels}
     if classes is not None:
@@ -227,7 +230,7 @@ def _usual_pair(labels: Sequence[str]) -> list[str]:
     return next((sorted(pair) for pair in EVENTS if pair <= set(labels)), [])
 
 
-def _given_classes(names: Sequence[str], texts: dict[str, Any], classes: Sequence[Any]) -> list[Any]:
+def _given_classes(names: Sequence[str], texts: Mapping[str, object], classes: Sequence[Label]) -> list[Any]:
     others = [label for text, label in texts.items() if text not in {label_text(c) for c in classes}]
     if len(names) == len(classes) == len(others) == 1:  # the class that a single column stands for is enough
         classes = [*others, *classes]
@@ -247,7 +250,7 @@ def _given_classes(names: Sequence[str], texts: dict[str, Any], classes: Sequenc
     return known
 
 
-def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> tuple[list[Any], bool]:
+def _single_classes(name: str, texts: Mapping[str, object], labels: list[Any]) -> tuple[list[Any], bool]:
     if len(labels) == 1 and set(texts) <= {"0", "1"}:
         return [type(labels[0])(0), type(labels[0])(1)], False
     if len(labels) > 2 and (usual := _usual_pair(list(texts))):
@@ -273,14 +276,14 @@ _PEEKED = 1000
 
 
 def take_columns(
-    frame: Any,
-    y: Any,
-    sample_weight: Any,
-    groups: Any,
+    frame: object,
+    y: object,
+    sample_weight: object,
+    groups: object,
     *,
     label: Any = None,
-    probs: str | Sequence[Any] | None = None,
-    classes: Sequence[Any] | None = None,
+    probs: str | Sequence[object] | None = None,
+    classes: Sequence[Label] | None = None,
     probabilities: bool = True,
 ) -> tuple[Any, Any, Any, Any]:
     """Predictions, labels, weights and groups, of which some are named as columns of `frame`.
@@ -331,14 +334,14 @@ def take_columns(
     return select(frame, chosen(found)), labels, *beside
 
 
-def _check_single(columns: Sequence[Any], names: Sequence[Any]) -> None:
+def _check_single(columns: Sequence[Label], names: Sequence[Label]) -> None:
     """Refuse names that several columns have: it is unclear which one is meant."""
     for name in names:
         if (count := columns.count(name)) > 1:
             raise ValueError(f"X has {count} columns that are called {name!r}: give each a name of its own.")
 
 
-def _seen(labels: Any) -> list[Any]:
+def _seen(labels: Labels) -> list[Any]:
     """The labels that occur, sorted; of a Dask series they are computed."""
     if labels is None:
         raise ValueError("Name the column of labels with label=, or pass labels as y.")
@@ -349,7 +352,7 @@ def _seen(labels: Any) -> list[Any]:
     return list(np.unique(np.asarray(values)).tolist())
 
 
-def _peek(frame: Any, names: Sequence[Any]) -> NDArray[np.float64] | None:
+def _peek(frame: Any, names: Sequence[Label]) -> NDArray[np.float64] | None:
     """The numbers of some columns in the first rows, `None` if they are no numbers."""
     part = select(frame if is_dask(frame) else frame[:_PEEKED], names)
     if is_dask(part):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from calibrant.rowwise import ordered_row_sums
 from calibrant.simplex import LOG_FLOOR, softmax
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyArray, AnyFloatArray
 
 #: Rows whose sum is this close to one are renormalised silently: three decimals of ten classes may miss it by so much.
 ROUNDING = 5e-3
@@ -108,12 +108,12 @@ def largest_allowed(single: bool, renormalize: bool, rounding: float) -> float:
 
 
 def complete(
-    values: NDArray[Any],
+    values: AnyArray,
     *,
     logits: bool = False,
     sums: AnyFloatArray | None = None,
     tolerance: float = 0.0,
-    out: NDArray[Any] | None = None,
+    out: AnyArray | None = None,
 ) -> NDArray[Any]:
     """Probabilities of all classes from rows that can be used; a new array, or `values` if nothing has to be done.
 

@@ -10,10 +10,9 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.inputs.class_columns import pairs
 from calibrant.inputs.label_matrix import check_not_labels
@@ -23,6 +22,7 @@ from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilitie
 from calibrant.inputs.words import METRIC, CalibrationWarning, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
+from calibrant.typing import AnyArray, Label
 
 #: Rows that the order of columns is checked on: a wrong order shows in far fewer.
 _CHECKED_ROWS = 5000
@@ -38,9 +38,9 @@ def check_sample(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | NDArray[Any] | None = None,
+    classes: Sequence[Label] | AnyArray | None = None,
     *,
-    groups: Any = None,
+    groups: object = None,
     blocks: int | None = None,
 ) -> Sample:
     """Validate labels, probabilities, counts and groups; `classes` names the columns of `y_prob` in their order."""
@@ -77,7 +77,7 @@ def check_sample(
     return replace(sample.take(kept), rows=kept if rows is None else rows[kept])
 
 
-def order_in_doubt(sample: Sample, names: list[Any] | None, words: Words) -> str:
+def order_in_doubt(sample: Sample, names: Sequence[Label] | None, words: Words) -> str:
     """A message if columns whose names do not tell their classes fit the labels far better in another order.
 
     Empty if nothing is wrong. Columns are those of the sample, whose classes are in their order; of a single column the

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.predictions import to_numpy
 from calibrant.text_table import list_names
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 #: How missing values are written, all of which become the empty text.
 MISSING_TEXTS = ("", "None", "nan", "NaN", "NaT", "<NA>")
@@ -70,7 +70,7 @@ def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _column(values: Any) -> NDArray[Any]:
+def _column(values: object) -> NDArray[Any]:
     """One column, or several; categories are texts, as they are levels and no numbers."""
     array = to_numpy(values, "segments")
     if str(getattr(values, "dtype", "")) == "category":
@@ -78,7 +78,7 @@ def _column(values: Any) -> NDArray[Any]:
     return _numbers_of_objects(array) if array.ndim == 1 else array
 
 
-def _numbers_of_objects(array: NDArray[Any]) -> NDArray[Any]:
+def _numbers_of_objects(array: AnyArray) -> NDArray[Any]:
     """Decimal and other numbers that NumPy holds as objects, missing ones among them, in double precision."""
     if array.dtype.kind != "O":
         return array
@@ -95,7 +95,7 @@ def _numbers_of_objects(array: NDArray[Any]) -> NDArray[Any]:
     return array if np.isnan(numbers).all() else numbers
 
 
-def segment_numbers(frame: Mapping[str, NDArray[Any]], inputs: SegmentInputs) -> FloatArray:
+def segment_numbers(frame: Mapping[str, AnyArray], inputs: SegmentInputs) -> FloatArray:
     """The numbers (n, columns) of what `read_segments` gives.
 
     >>> frame = {"region": np.array(["b", "c"]), "age": np.array([31.0, np.nan])}
@@ -166,7 +166,7 @@ def plain_number(text: str) -> str:
     return f"{sign}{whole or '0'}{'.' if part else ''}{part}"
 
 
-def texts_of(column: NDArray[Any]) -> list[str]:
+def texts_of(column: AnyArray) -> list[str]:
     """The values of a column as texts: numbers without needless zeros, and the empty text for missing values.
 
     Zero characters at the end are left out, as NumPy's own texts leave them out: levels are found again in any array.
@@ -183,7 +183,7 @@ def texts_of(column: NDArray[Any]) -> list[str]:
     return [_text(value) for value in column.tolist()]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, str):
         text = value.rstrip("\0")
     elif isinstance(value, datetime):
@@ -198,7 +198,7 @@ def _text(value: Any) -> str:
     return "" if text in MISSING_TEXTS else text
 
 
-def numbers_if_all_are(cells: NDArray[Any], few: int) -> NDArray[Any]:
+def numbers_if_all_are(cells: AnyArray, few: int) -> NDArray[Any]:
     """Cells of a file as numbers if all that are not missing are such; codes with a zero in front stay texts.
 
     So do numbers in another spelling, as 1E5, if there are no more than `few`: levels are found by that spelling.
@@ -235,7 +235,7 @@ class SeenLevels:
     known: dict[str, int] = field(default_factory=dict)
     others: dict[str, dict[str, None]] = field(default_factory=dict)
 
-    def add(self, frame: Mapping[str, NDArray[Any]], numbers: FloatArray | None = None) -> None:
+    def add(self, frame: Mapping[str, AnyArray], numbers: FloatArray | None = None) -> None:
         """Count the rows of a frame, whose `segment_numbers` may be known already."""
         numbers = segment_numbers(frame, self.inputs) if numbers is None else numbers
         self.rows += len(numbers)
@@ -265,7 +265,7 @@ def _some(levels: Iterable[str]) -> str:
     return ", ".join(every[:_NAMED]) + (" and others" if len(every) > _NAMED else "")
 
 
-def _numbers(column: NDArray[Any], name: str) -> FloatArray:
+def _numbers(column: AnyArray, name: str) -> FloatArray:
     """The values of a column of numbers, NaN where they are missing."""
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.rows import ROUNDING
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 #: Numbers of full rows that are made at a time: 32 MB of them.
 _BLOCK_ELEMENTS = 1 << 22
@@ -55,7 +55,7 @@ class TopK:
     ((3, 2), [3, 0])
     """
 
-    def __init__(self, log_probabilities: Any, columns: Any, n_classes: int, remaining: Any = None) -> None:
+    def __init__(self, log_probabilities: ArrayLike, columns: object, n_classes: int, remaining: object = None) -> None:
         logs = np.asarray(to_numpy(log_probabilities, "log_probabilities"), dtype=np.float64)
         places = to_numpy(columns, "columns")
         if logs.ndim != 2 or places.shape != logs.shape or places.dtype.kind not in "iu":
@@ -121,7 +121,7 @@ class TopK:
         size = max(1, _BLOCK_ELEMENTS // self.n_classes)
         return (slice(start, min(start + size, len(self))) for start in range(0, len(self), size))
 
-    def batches(self, y: Any, weight: Any = None, *, logits: bool = False) -> Iterator[tuple[Any, ...]]:
+    def batches(self, y: object, weight: object = None, *, logits: bool = False) -> Iterator[tuple[Any, ...]]:
         """Full rows with their labels and weights, block by block."""
         labels = to_numpy(y, "y")
         if len(labels) != len(self):
@@ -129,7 +129,7 @@ class TopK:
         for rows in self.blocks():
             yield (self.full(rows, logits=logits), labels[rows], *([] if weight is None else [to_numpy(weight)[rows]]))
 
-    def of_full(self, p: NDArray[Any], rows: slice) -> FloatArray:
+    def of_full(self, p: AnyArray, rows: slice) -> FloatArray:
         """The entries of full rows in the listed columns."""
         return np.take_along_axis(np.asarray(p, dtype=np.float64), self.columns[rows], axis=1)
 
