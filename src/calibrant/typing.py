@@ -18,5 +18,5 @@ AnyFloatArray = NDArray[np.floating[Any]]
 AnyIntArray = NDArray[np.integer[Any]]
 #: The name of a class, an action or a column: a text, a number, a truth value.
 Label = Hashable
-#: Labels in the order of the columns they name.
+#: The labels of columns, in their order.
 Labels = Sequence[Hashable] | AnyArray

@@ -27,7 +27,7 @@ from calibrant.calibrators.dispatch import dispatch_fit, dispatch_predict, needs
 from calibrant.calibrators.inverse_map import InverseMap
 from calibrant.calibrators.kept_rule import KeptRule
 from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
-from calibrant.calibrators.parameters import Array, Parameters
+from calibrant.calibrators.parameters import ColumnLabels, Parameters
 from calibrant.calibrators.probability_intervals import ProbabilityIntervals
 from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_scale, warn_of_direction
 from calibrant.calibrators.state import StateCheck
@@ -90,7 +90,7 @@ class Calibrator(
 
     _: KW_ONLY
     input: InputKind = "probabilities"
-    classes: Array | None = None
+    classes: ColumnLabels | None = None
     renormalize: bool = False
 
     #: Whether `_fit` itself takes no more than some of the rows, drawn at random.

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.label_shrinkage import fit_labels, own_steps
-from calibrant.calibrators.parameters import Array, NotNegativeInt, Parameters
+from calibrant.calibrators.parameters import ColumnLabels, NotNegativeInt, Parameters
 from calibrant.calibrators.scaling.logistic import LogisticCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.label_matrix import label_matrix
@@ -78,7 +78,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
     array([[0.29, 0.28, 0.29, 0.31]])
     """
 
-    labels: Array | None = None
+    labels: ColumnLabels | None = None
     _: KW_ONLY
     input: Literal["probabilities", "logits"] = "probabilities"
     random_state: NotNegativeInt = 0

@@ -29,8 +29,11 @@ from numpy.typing import ArrayLike
 
 from calibrant.docs import describe_parameters
 from calibrant.sklearn_private import Constraints, HasMethods, Interval, StrOptions, validate_parameter_constraints
+from calibrant.typing import Labels
 
 Array = Annotated[ArrayLike, "array-like"]
+#: The label of each column.
+ColumnLabels = Annotated[Labels, "array-like"]
 PositiveInt = Annotated[int, Interval(Integral, 1, None, closed="left")]
 AtLeastTwo = Annotated[int, Interval(Integral, 2, None, closed="left")]
 NotNegativeInt = Annotated[int, Interval(Integral, 0, None, closed="left")]

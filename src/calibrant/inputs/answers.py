@@ -58,10 +58,10 @@ class Answers:
     @classmethod
     def from_lists(
         cls,
-        logprobs: Sequence[Any],
-        y: object = None,
+        logprobs: Sequence[Sequence[float]],
+        y: ArrayLike | None = None,
         *,
-        lengths: Any = None,
+        lengths: Sequence[Sequence[float]] | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Answers:
@@ -143,7 +143,7 @@ def check_options(where: str, values: Sequence[Any]) -> FloatArray:
     return np.maximum(logprobs, logprobs.max() + _LOWEST)
 
 
-def _padded(rows: Sequence[Any], fill: float) -> FloatArray:
+def _padded(rows: Sequence[Sequence[float] | FloatArray], fill: float) -> FloatArray:
     out = np.full((len(rows), max(map(len, rows))), fill)
     for line, row in zip(out, rows):
         line[: len(row)] = row

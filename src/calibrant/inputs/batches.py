@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.class_columns import column, select
 from calibrant.inputs.dense import labelled_rows
@@ -26,10 +25,10 @@ from calibrant.inputs.probability_columns import take_columns
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
-from calibrant.typing import AnyArray, FloatArray, Label
+from calibrant.typing import AnyArray, AnyIntArray, FloatArray, Label, Labels
 
 #: Returns a fresh iterator of batches.
-Source = Callable[[], Iterator[Any]]
+Source = Callable[[], Iterator[object]]
 
 #: Rows of a batch that is cut from a larger whole, as many as those of a chunk of a file.
 BATCH_ROWS = 1 << 16
@@ -81,7 +80,7 @@ def _is_array(part: object) -> bool:
     return isinstance(part, np.ndarray) or is_tensor(part) or (hasattr(part, "shape") and hasattr(part, "__getitem__"))
 
 
-def _slices(arrays: Sequence[Any]) -> Iterator[Any]:
+def _slices(arrays: Sequence[Any]) -> Iterator[object]:
     lengths = [len(part) for part in arrays]
     if len(set(lengths)) > 1:
         names = ("P", "y", "weight")
@@ -116,7 +115,7 @@ def _arrow_source(data: Any, label: str | None, sample_weight: str | None, probs
     )
     columns = list(found.columns)
 
-    def read() -> Iterator[Any]:
+    def read() -> Iterator[object]:
         for batch in batches():
             beside = [column(batch, name) for name in (label, sample_weight) if name is not None]
             yield (select(batch, columns), *beside)
@@ -138,12 +137,12 @@ class SeenLabels:
     ValueError: There is no column 9. The last label to appear was 9, in batch 1.
     """
 
-    labels: NDArray[Any]
+    labels: AnyArray
 
     def __init__(self) -> None:
-        self._known: set[Any] = set()
+        self._known: set[Label] = set()
 
-    def add(self, labels: AnyArray, place: str | Callable[[Any], str]) -> None:
+    def add(self, labels: AnyArray, place: str | Callable[[Label], str]) -> None:
         """Take in the distinct labels of a part at some place, or with a function that tells where in it a label is."""
         new = [label for label in labels.tolist() if label not in self._known]
         if not new:
@@ -243,16 +242,16 @@ class BatchReader:
     logits: bool = False
     renormalize: bool = False
     #: The names of the columns, for labels that are a matrix.
-    classes: Any = None
+    classes: Labels | None = None
     #: Of dense outputs, as `calibrant.inputs.dense.labelled_rows` takes them.
     axis: int | None = None
-    ignore_index: Any = None
+    ignore_index: Label = None
     words: Words = CALIBRATOR
     #: The columns of the predictions, one or one per class, and their names, if batches are data frames.
     n_columns: int = field(default=0, init=False)
-    names: list[Any] | None = field(default=None, init=False)
+    names: list[Label] | None = field(default=None, init=False)
     #: The categories of the labels, if these are categorical.
-    categories: NDArray[Any] | None = field(default=None, init=False)
+    categories: AnyArray | None = field(default=None, init=False)
     #: The batch that is being read, in words.
     place: str = field(default="", init=False)
     _label_type: str = field(default="", init=False)
@@ -260,7 +259,7 @@ class BatchReader:
     _marks: list[tuple[int, list[int]]] = field(default_factory=list, init=False)
     _passes: int = field(default=0, init=False)
     #: The labels handed over last, and their rows in the source.
-    _handed: tuple[NDArray[Any], Any] = field(default=(np.empty(0), range(0)), init=False)
+    _handed: tuple[AnyArray, Sequence[int] | AnyIntArray] = field(default=(np.empty(0), range(0)), init=False)
 
     def read(self) -> Iterator[Sample]:
         """All rows that have a weight, with labels as given, in pieces that are no larger than a batch."""
@@ -371,7 +370,7 @@ class BatchReader:
         )
 
 
-def _started(source: Source) -> Iterator[Any]:
+def _started(source: Source) -> Iterator[object]:
     batches = source()
     if not hasattr(batches, "__next__"):
         raise TypeError(f"A source returns an iterator of batches, not {_kind(batches)}.")
@@ -395,7 +394,7 @@ def _kind(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
-def predictions_of(source: Source) -> Iterator[Any]:
+def predictions_of(source: Source) -> Iterator[object]:
     """The predictions of each batch: the batch itself, or the first part of a tuple such as ``(P, y)``."""
     for batch in _started(source):
         yield batch[0] if isinstance(batch, tuple) else batch

@@ -25,14 +25,14 @@ from calibrant.typing import AnyArray, Label
 class NamedColumns:
     """A matrix with column names, as much of a data frame as calibrators look at."""
 
-    columns: list[Any]
-    values: NDArray[Any]
+    columns: Sequence[Label]
+    values: AnyArray
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.values.shape
 
-    def to_numpy(self) -> NDArray[Any]:
+    def to_numpy(self) -> AnyArray:
         """The numbers alone."""
         return self.values
 
@@ -40,7 +40,7 @@ class NamedColumns:
         return len(self.values)
 
 
-def column_names(frame: object) -> list[Any] | None:
+def column_names(frame: object) -> list[Label] | None:
     """The names of the columns of a data frame or an Arrow table; `None` of anything else."""
     names = getattr(frame, "column_names", None)  # of Arrow, whose `columns` are the data
     if names is None and hasattr(frame, "__getitem__") and not isinstance(frame, dict):
@@ -55,7 +55,7 @@ def select(frame: Any, names: Sequence[Label]) -> Any:
     return frame[list(names)]
 
 
-def column(frame: Any, name: object) -> Any:
+def column(frame: Any, name: Label) -> Any:
     """One column of a frame."""
     if hasattr(frame, "column_names"):
         return frame.column(name).to_numpy(zero_copy_only=False)
@@ -83,7 +83,7 @@ def label_text(label: Label) -> str:
     return str(label)
 
 
-def classes_of_names(names: Sequence[str], labels: Sequence[Label]) -> list[Any] | None:
+def classes_of_names(names: Sequence[str], labels: Sequence[Label]) -> list[Label] | None:
     """The label that each of several columns is named by; `None` if the names say nothing.
 
     Labels that were not seen are read from the names, in the type of those seen.
@@ -155,7 +155,7 @@ def order_of_columns(
     return position if order is None else position[order]
 
 
-def class_of_single(name: str, labels: Sequence[Label]) -> Any:
+def class_of_single(name: str, labels: Sequence[Label]) -> Label:
     """The label that a single column is named by; `None` if it is named by none of them or by several."""
     ends = [label for label in labels if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(label_text(label))}", name)]
     return ends[0] if len(ends) == 1 else None
@@ -203,7 +203,7 @@ def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
     return None
 
 
-def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: Mapping[str, object]) -> list[Any]:
+def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: Mapping[str, Label]) -> list[Label]:
     """Labels of the columns in the type of the labels seen; those without a row are read from the column's name."""
     kind = type(labels[0])
     if kind is bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.class_columns import classes_of_names, label_text
 from calibrant.inputs.labels import in_order, is_matrix
@@ -40,7 +39,7 @@ class LabelMatrix:
     rows: Sample
 
     @property
-    def labels(self) -> list[Any]:
+    def labels(self) -> list[Label]:
         """The name of each column."""
         return self.rows.names
 
@@ -77,7 +76,7 @@ def label_matrix(
     y: object,
     X: object,
     sample_weight: object = None,
-    labels: Any = None,
+    labels: Labels | None = None,
     *,
     groups: object = None,
     blocks: int | None = None,
@@ -131,8 +130,8 @@ def check_not_labels(array: AnyArray, y: Any, words: Words = CALIBRATOR, *, logi
 
 
 def _truth(
-    y: Any, n: int, n_labels: int, names: list[Label] | None, labels: Labels, words: Words
-) -> tuple[IntArray, list[Any]]:
+    y: Any, n: int, n_labels: int, names: list[Label] | None, labels: Labels | None, words: Words
+) -> tuple[IntArray, list[Label]]:
     """The matrix of zeros and ones in the order of the predictions' columns, and the names of these."""
     named = None if labels is None else list(labels)
     if named is not None and (len(named) != n_labels or len(set(named)) < n_labels):
@@ -160,7 +159,7 @@ def _truth(
             f"{words.labels} holds {truth[row, column]!s:.40} at row {row}, column {column}: 1 is expected where a "
             "label is true of a row, 0 where it is not. Leave out rows where that is not known."
         )
-    found = columns if columns is not None else names if names is not None else list(range(n_labels))
+    found: list[Label] = columns if columns is not None else names if names is not None else list(range(n_labels))
     if columns is not None:
         over = named if named is not None else names
         found = columns if over is None else _matched(over, columns, words)
@@ -189,7 +188,7 @@ def _of_lists(
     names: list[Label] | None,
     named: list[Label] | None,
     words: Words,
-) -> tuple[IntArray, list[Any]]:
+) -> tuple[IntArray, list[Label]]:
     if len(sets) != n:
         raise ValueError(f"{words.labels} has {len(sets)} lists of labels, {words.predictions} has {n} rows.")
     seen = in_order({item for row in sets for item in row})
@@ -210,11 +209,11 @@ def _of_lists(
     return truth, found
 
 
-def _matched(names: Sequence[Label], columns: list[Label], words: Words) -> list[Any]:
+def _matched(names: Sequence[Label], columns: list[Label], words: Words) -> list[Label]:
     """The label of each column of the predictions, called `names`, among the columns of what is true."""
     if names == columns:
         return columns
-    by_text = {label_text(column): column for column in columns}
+    by_text: dict[Label, Label] = {label_text(column): column for column in columns}
     found = classes_of_names([str(name) for name in names], list(by_text))
     if found is None or set(found) != set(by_text):
         raise ValueError(
@@ -225,7 +224,7 @@ def _matched(names: Sequence[Label], columns: list[Label], words: Words) -> list
     return [by_text[text] for text in found]
 
 
-def _as_classes(found: Sequence[Label]) -> NDArray[Any]:
+def _as_classes(found: Sequence[Label]) -> AnyArray:
     array = np.array(found)
     plain = array.ndim == 1 and array.tolist() == found
     return array if plain else np.fromiter(found, dtype=object, count=len(found))

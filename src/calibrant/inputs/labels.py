@@ -33,7 +33,7 @@ from calibrant.inputs.words import (
     Words,
 )
 from calibrant.text_table import list_names
-from calibrant.typing import AnyArray, Label
+from calibrant.typing import AnyArray, Label, Labels
 
 
 def warn_of_missing_information(n: int, only_label: Label, all_equal: bool) -> None:
@@ -58,7 +58,7 @@ def is_matrix(y: object) -> bool:
 
 def check_labels(
     y: object, n: int, words: Words = CALIBRATOR, *, first_row: int = 0
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
+) -> tuple[AnyArray, AnyArray | None]:
     """Labels as a flat array, and the categories if `y` is a pandas categorical; errors count from `first_row`."""
     name = words.labels
     if y is None:
@@ -127,7 +127,7 @@ def _check_whole(labels: AnyArray, words: Words, first_row: int = 0) -> None:
         )
 
 
-def _plain(labels: AnyArray) -> list[Any]:
+def _plain(labels: AnyArray) -> list[Label]:
     """Labels as Python objects; NumPy's dates, which it would turn into numbers, as they are."""
     if labels.dtype.kind in "mM":
         return list(labels)
@@ -138,7 +138,7 @@ def _plain(labels: AnyArray) -> list[Any]:
     ]
 
 
-def _of_one_type(labels: AnyArray, words: Words) -> NDArray[Any]:
+def _of_one_type(labels: AnyArray, words: Words) -> AnyArray:
     """Objects of one plain type as an array of that type; other objects of one type that can be put in order."""
     plain = _plain(labels)
     types = {type(label) for label in plain}
@@ -166,7 +166,7 @@ def _of_one_type(labels: AnyArray, words: Words) -> NDArray[Any]:
     return labels
 
 
-def in_order(labels: Iterable[Label]) -> list[Any]:
+def in_order(labels: Iterable[Any]) -> list[Any]:
     """Labels sorted; members of an enumeration that do not compare, in the order of their definition."""
     labels = list(labels)
     try:
@@ -195,11 +195,11 @@ def name_columns(
     labels: AnyArray,
     n_columns: int,
     *,
-    classes: Any = None,
+    classes: Labels | None = None,
     names: Sequence[Label] | None = None,
     categories: AnyArray | None = None,
     words: Words = CALIBRATOR,
-) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
+) -> tuple[AnyArray, NDArray[np.intp] | None]:
     """The label of each class, and the column of the input that holds it (`None`: in the same order).
 
     A single column, of one name, is that of the second of two classes: of the class it is named after, if any.
@@ -261,7 +261,7 @@ def tell_classes(names: Sequence[Label], classes: AnyArray) -> bool:
     return not speaks_of_an_event(texts[0]) if named is None else not texts[0][-1].isdigit()
 
 
-def _read_names(seen: AnyArray, names: Sequence[Label], words: Words) -> list[Any] | None:
+def _read_names(seen: AnyArray, names: Sequence[Label], words: Words) -> list[Label] | None:
     """The label of each column of a data frame by its name, of a single column both labels; `None` if they say nothing.
 
     Names that number the columns in another order than theirs are refused.
@@ -295,7 +295,7 @@ def _read_names(seen: AnyArray, names: Sequence[Label], words: Words) -> list[An
     return found
 
 
-def _as_array(found: Sequence[Label], seen: AnyArray) -> NDArray[Any]:
+def _as_array(found: Sequence[Label], seen: AnyArray) -> AnyArray:
     """Labels as an array of the type of those seen; texts may be longer than these."""
     if seen.dtype.kind == "O" and not isinstance(found[0], str):
         return np.fromiter(found, dtype=object, count=len(found))
@@ -314,7 +314,7 @@ def warn_of_order(classes: AnyArray) -> None:
         )
 
 
-def _classes_from_labels(seen: AnyArray, n_columns: int, words: Words) -> NDArray[Any]:
+def _classes_from_labels(seen: AnyArray, n_columns: int, words: Words) -> AnyArray:
     if len(seen) == n_columns:
         return seen
     if len(seen) > n_columns:
@@ -344,7 +344,7 @@ def _classes_from_labels(seen: AnyArray, n_columns: int, words: Words) -> NDArra
     )
 
 
-def distinct(labels: AnyArray) -> NDArray[Any]:
+def distinct(labels: AnyArray) -> AnyArray:
     """Sorted distinct labels; small integers are counted, which is faster than sorting or hashing them."""
     if labels.dtype.kind in "iu" and labels.size:
         low, high = int(labels.min()), int(labels.max())

@@ -8,11 +8,12 @@ batches, partitions and tensors are checked here, so that a calibrator sees the 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sized
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.inputs.labels import check_labels, encode, is_matrix
 from calibrant.inputs.predictions import to_numpy
@@ -78,7 +79,7 @@ def check_total_weight(weight: FloatArray, n: int) -> None:
         )
 
 
-def effective_counts(weights: Any) -> FloatArray:
+def effective_counts(weights: ArrayLike) -> FloatArray:
     """Importance weights scaled to counts: they sum to the effective number of observations, ``(Σw)² / Σw²``.
 
     Weights of this package count observations. Importance weights, such as inverse probabilities of being sampled, say
@@ -101,7 +102,7 @@ def effective_counts(weights: Any) -> FloatArray:
     >>> effective_counts([10.0, 10.0, 20.0]).round(3)
     array([0.667, 0.667, 1.333])
     """
-    w = row_weights(weights, len(weights), name="weights")
+    w = row_weights(weights, len(cast("Sized", weights)), name="weights")
     largest = float(w.max(initial=0.0))
     if largest <= 0.0:
         raise ValueError("All weights are zero: no row is left.")
@@ -126,7 +127,7 @@ def check_groups(groups: object, blocks: int | None, n: int) -> IntArray | None:
     return None if len(found) == n else np.asarray(numbers, dtype=np.int64)
 
 
-def _missing(values: Any) -> Any:
+def _missing(values: AnyArray) -> NDArray[np.bool_]:
     """Where there is no value: NaN, NaT, None or pandas' NA are not equal to themselves or not comparable."""
     if values.dtype.kind in "fcmM":
         return values != values
@@ -144,7 +145,7 @@ def repeated_rows(
     words: Words = CALIBRATOR,
     *,
     first_row: int = 0,
-) -> tuple[IntArray, NDArray[Any], FloatArray]:
+) -> tuple[IntArray, AnyArray, FloatArray]:
     """The row, the label and the count of each entry of the matrix `y` (n, k) that is positive.
 
     Columns are those of the predictions, in their order; they are named by `classes`, by the columns of a data frame
@@ -185,11 +186,11 @@ def observations(
     y: object,
     shape: tuple[int, ...],
     sample_weight: object = None,
-    classes: Any = None,
+    classes: Labels | None = None,
     words: Words = CALIBRATOR,
     *,
     first_row: int = 0,
-) -> tuple[IntArray | None, NDArray[Any], FloatArray | None, NDArray[Any] | None]:
+) -> tuple[IntArray | None, AnyArray, FloatArray | None, AnyArray | None]:
     """The observations that labels `y` and weights make of predictions of this shape; errors count from `first_row`.
 
     Returns the row of each observation in ascending order (`None`: every row is one), its label, its positive count

@@ -13,7 +13,6 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.rows import (
     LEAST_ROWS,
@@ -35,7 +34,7 @@ from calibrant.text_table import list_names
 from calibrant.typing import AnyArray, AnyFloatArray, FloatArray, Label
 
 
-def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any] | None]:
+def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[AnyArray, list[Label] | None]:
     """A real NumPy array of one or two dimensions, and the column names of a data frame.
 
     Torch tensors of any device and floating type, pandas and polars frames and series, and nested lists are
@@ -57,7 +56,7 @@ def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any
     return array, names
 
 
-def _names(X: object) -> list[Any] | None:
+def _names(X: object) -> list[Label] | None:
     """The column names of a data frame; of a series its own, if it has one."""
     if isinstance(names := getattr(X, "column_names", None), list):  # of Arrow, whose `columns` are the data
         return names
@@ -69,7 +68,7 @@ def _names(X: object) -> list[Any] | None:
     return [name] if isinstance(name, str) and name else None
 
 
-def to_numpy(X: object, name: str = "X") -> NDArray[Any]:
+def to_numpy(X: object, name: str = "X") -> AnyArray:
     """`X`, which errors call `name`, as an array of its numbers' type, with NaN for a data frame's missing values."""
     if isinstance(X, np.ndarray):
         if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
@@ -91,7 +90,7 @@ def to_numpy(X: object, name: str = "X") -> NDArray[Any]:
     return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.name in _NARROW else array
 
 
-def _plain_texts(X: Any, array: AnyArray) -> NDArray[Any]:
+def _plain_texts(X: Any, array: AnyArray) -> AnyArray:
     """`array`, made of `X`, with the texts themselves for members of an enumeration of texts.
 
     NumPy takes as many letters of "Class.MEMBER" as the text has, and a set finds the text and the member different.
@@ -119,7 +118,7 @@ def is_dask(X: object) -> bool:
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
-def _tensor_to_numpy(X: Any) -> NDArray[Any]:
+def _tensor_to_numpy(X: Any) -> AnyArray:
     if str(X.layout) != "torch.strided":
         raise TypeError(_SPARSE.replace(".toarray()", ".to_dense()"))
     X = X.detach().cpu().resolve_conj().resolve_neg()
@@ -127,7 +126,7 @@ def _tensor_to_numpy(X: Any) -> NDArray[Any]:
     return np.asarray((X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy())
 
 
-def _nullable_to_numpy(X: Any, array: AnyArray) -> NDArray[Any]:
+def _nullable_to_numpy(X: Any, array: AnyArray) -> AnyArray:
     """Columns of pandas' nullable or Arrow numbers, which `to_numpy` turns into objects."""
     dtypes = list(X.dtypes) if hasattr(X, "columns") else [X.dtype]
     if not all(getattr(dtype, "kind", "O") in "fiub" for dtype in dtypes):
@@ -240,7 +239,7 @@ def to_log_probabilities(
 
 def label_predictions(
     X: object, *, logits: bool = False, words: Words = CALIBRATOR
-) -> tuple[FloatArray, FloatArray, list[Any] | None]:
+) -> tuple[FloatArray, FloatArray, list[Label] | None]:
     """Probabilities that labels are not, and are, true, each at least `FLOOR`, and the names of the columns.
 
     A list of arrays (n, 2), one for each label, is what forests of scikit-learn give.

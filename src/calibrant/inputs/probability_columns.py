@@ -52,7 +52,7 @@ class ProbabilityColumns:
     """
 
     names: tuple[str, ...]
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     by_order: bool = False
     style: Any = None
     votes: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ def _beginning_with(start: str, names: list[str]) -> list[str]:
 
 def _name_classes(
     names: Sequence[str], labels: Sequence[Label], classes: Sequence[Label] | None
-) -> tuple[list[Any], bool]:
+) -> tuple[list[Label], bool]:
     """The label of each column (of a single one: both labels, the second being the column's), and if by order alone."""
     texts = {label_text(label): label for label in labels}
     if classes is not None:
@@ -230,7 +230,7 @@ def _usual_pair(labels: Sequence[str]) -> list[str]:
     return next((sorted(pair) for pair in EVENTS if pair <= set(labels)), [])
 
 
-def _given_classes(names: Sequence[str], texts: Mapping[str, object], classes: Sequence[Label]) -> list[Any]:
+def _given_classes(names: Sequence[str], texts: Mapping[str, Label], classes: Sequence[Label]) -> list[Label]:
     others = [label for text, label in texts.items() if text not in {label_text(c) for c in classes}]
     if len(names) == len(classes) == len(others) == 1:  # the class that a single column stands for is enough
         classes = [*others, *classes]
@@ -250,7 +250,7 @@ def _given_classes(names: Sequence[str], texts: Mapping[str, object], classes: S
     return known
 
 
-def _single_classes(name: str, texts: Mapping[str, object], labels: list[Any]) -> tuple[list[Any], bool]:
+def _single_classes(name: str, texts: Mapping[str, Label], labels: list[Any]) -> tuple[list[Label], bool]:
     if len(labels) == 1 and set(texts) <= {"0", "1"}:
         return [type(labels[0])(0), type(labels[0])(1)], False
     if len(labels) > 2 and (usual := _usual_pair(list(texts))):
@@ -281,7 +281,7 @@ def take_columns(
     sample_weight: object,
     groups: object,
     *,
-    label: Any = None,
+    label: Label = None,
     probs: str | Sequence[object] | None = None,
     classes: Sequence[Label] | None = None,
     probabilities: bool = True,
@@ -299,7 +299,7 @@ def take_columns(
     if label is not None and y is not None:
         raise ValueError("The labels are given twice, as y and with label=: give one of them.")
     named = {"sample_weight": sample_weight, "groups": groups}
-    reserved = {what: name for what, name in named.items() if isinstance(name, str)}
+    reserved: dict[str, Label] = {what: name for what, name in named.items() if isinstance(name, str)}
     reserved |= {} if label is None else {"label": label}
     for what, name in reserved.items():
         if name not in columns:
@@ -311,7 +311,7 @@ def take_columns(
     names_of = dict(zip(texts, columns))
     others = [str(name) for name in reserved.values()]
 
-    def chosen(found: Sequence[str]) -> list[Any]:
+    def chosen(found: Sequence[str]) -> list[Label]:
         _check_single(texts, found)
         return [names_of[text] for text in found]
 
@@ -341,7 +341,7 @@ def _check_single(columns: Sequence[Label], names: Sequence[Label]) -> None:
             raise ValueError(f"X has {count} columns that are called {name!r}: give each a name of its own.")
 
 
-def _seen(labels: Labels) -> list[Any]:
+def _seen(labels: Labels) -> list[Label]:
     """The labels that occur, sorted; of a Dask series they are computed."""
     if labels is None:
         raise ValueError("Name the column of labels with label=, or pass labels as y.")

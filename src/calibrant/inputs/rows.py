@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from functools import reduce
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,7 @@ def complete(
     sums: AnyFloatArray | None = None,
     tolerance: float = 0.0,
     out: AnyArray | None = None,
-) -> NDArray[Any]:
+) -> AnyArray:
     """Probabilities of all classes from rows that can be used; a new array, or `values` if nothing has to be done.
 
     `sums` are those of the rows, if known. If no row misses one by more than `tolerance`, all stay as they are. Where

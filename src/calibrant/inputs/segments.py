@@ -20,7 +20,6 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.predictions import to_numpy
 from calibrant.text_table import list_names
@@ -43,7 +42,7 @@ _NAMED = 5
 SegmentInputs = Mapping[str, "Sequence[str] | None"]
 
 
-def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
+def read_segments(segments: Any, n: int) -> dict[str, AnyArray]:
     """The columns of a frame, a mapping, a series or an array, with a value for each of `n` rows."""
     is_frame = hasattr(segments, "columns") and hasattr(segments, "to_numpy")
     if is_frame or isinstance(segments, Mapping):
@@ -70,7 +69,7 @@ def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _column(values: object) -> NDArray[Any]:
+def _column(values: object) -> AnyArray:
     """One column, or several; categories are texts, as they are levels and no numbers."""
     array = to_numpy(values, "segments")
     if str(getattr(values, "dtype", "")) == "category":
@@ -78,7 +77,7 @@ def _column(values: object) -> NDArray[Any]:
     return _numbers_of_objects(array) if array.ndim == 1 else array
 
 
-def _numbers_of_objects(array: AnyArray) -> NDArray[Any]:
+def _numbers_of_objects(array: AnyArray) -> AnyArray:
     """Decimal and other numbers that NumPy holds as objects, missing ones among them, in double precision."""
     if array.dtype.kind != "O":
         return array
@@ -198,7 +197,7 @@ def _text(value: object) -> str:
     return "" if text in MISSING_TEXTS else text
 
 
-def numbers_if_all_are(cells: AnyArray, few: int) -> NDArray[Any]:
+def numbers_if_all_are(cells: AnyArray, few: int) -> AnyArray:
     """Cells of a file as numbers if all that are not missing are such; codes with a zero in front stay texts.
 
     So do numbers in another spelling, as 1E5, if there are no more than `few`: levels are found by that spelling.

@@ -8,7 +8,6 @@ rows, and exact where the rest is uniform. Full rows are made a block at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,7 +54,9 @@ class TopK:
     ((3, 2), [3, 0])
     """
 
-    def __init__(self, log_probabilities: ArrayLike, columns: object, n_classes: int, remaining: object = None) -> None:
+    def __init__(
+        self, log_probabilities: ArrayLike, columns: ArrayLike, n_classes: int, remaining: ArrayLike | None = None
+    ) -> None:
         logs = np.asarray(to_numpy(log_probabilities, "log_probabilities"), dtype=np.float64)
         places = to_numpy(columns, "columns")
         if logs.ndim != 2 or places.shape != logs.shape or places.dtype.kind not in "iu":
@@ -121,7 +122,7 @@ class TopK:
         size = max(1, _BLOCK_ELEMENTS // self.n_classes)
         return (slice(start, min(start + size, len(self))) for start in range(0, len(self), size))
 
-    def batches(self, y: object, weight: object = None, *, logits: bool = False) -> Iterator[tuple[Any, ...]]:
+    def batches(self, y: object, weight: object = None, *, logits: bool = False) -> Iterator[tuple[object, ...]]:
         """Full rows with their labels and weights, block by block."""
         labels = to_numpy(y, "y")
         if len(labels) != len(self):
