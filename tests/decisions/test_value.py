@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import betainc, expit
 from sklearn.metrics import confusion_matrix, make_scorer, precision_score, recall_score
 from sklearn.model_selection import TunedThresholdClassifierCV
 
@@ -72,14 +73,14 @@ def test_weights_are_copies():
 
 
 def test_intervals_cover_the_true_cost():
-    """200 000 rows tell the true cost; nominal 0.95, less three standard errors of 150 runs."""
-    y, p = binary(200_000, seed=9)
-    truth, covered = decision_cost(y, p, RULE, n_resamples=2).value, 0
-    for seed in range(150):
+    """The probabilities are Beta(0.5, 3), from 1/21 on an alarm; nominal 0.95, less three standard errors."""
+    mean, (all_below, below) = 0.5 / 3.5, (betainc(a, 3, 1 / 21) for a in (0.5, 1.5))
+    truth, covered, runs = 20 * mean * below + (1 - all_below) - mean * (1 - below), 0, 100
+    for seed in range(runs):
         y, p = binary(150, seed=100 + seed)
-        found = decision_cost(y, p, RULE, n_resamples=200)
+        found = decision_cost(y, p, RULE, n_resamples=99)
         covered += found.low <= truth <= found.high
-    assert covered / 150 > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 150)
+    assert covered / runs > 0.95 - 3 * np.sqrt(0.95 * 0.05 / runs)
 
 
 def test_calibration_saves_what_the_costs_say():
@@ -288,12 +289,18 @@ def test_net_benefit_is_uncertain_where_no_row_reaches_the_threshold():
 def test_intervals_hold_where_the_costly_outcome_is_rare():
     """The saving of a calibration of too sure predictions, 3 % positive at 1:20: 100 runs of 400 rows."""
     rng = np.random.default_rng(5)
+    limit = np.log(1 / 20)  # where the log-odds raise an alarm
+
+    def lost(alarms):
+        """Mean cost of a set of alarms, on a fine grid of log-odds."""
+        z = np.linspace(-14, 6, 200_001)
+        density = np.exp(-0.5 * ((z + 4) / 1.3) ** 2)
+        return np.average(np.where(alarms(z), expit(-z), 20 * expit(z)), weights=density)
 
     def draw(n):
         z = rng.normal(-4, 1.3, n)
-        y = (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
-        return y, 1 / (1 + np.exp(-1.3 * z)), 1 / (1 + np.exp(-z))
+        return (rng.random(n) < expit(z)).astype(int), expit(1.3 * z), expit(z)
 
-    truth = compare_decisions(*draw(300_000), RULE, n_resamples=2).saved.value
-    found = [compare_decisions(*draw(400), RULE, n_resamples=200).saved for _ in range(100)]
+    truth = lost(lambda z: 1.3 * z > limit) - lost(lambda z: z > limit)
+    found = [compare_decisions(*draw(400), RULE, n_resamples=99).saved for _ in range(100)]
     assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 100)

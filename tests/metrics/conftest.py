@@ -13,8 +13,8 @@ from calibrant.metrics import hypothesis
 
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of the draws behind a p-value, which hold its level as well: for tests of hundreds of samples."""
-    monkeypatch.setattr(hypothesis, "DRAWS", 99)
+    """Nineteen draws behind a p-value, which hold the level 0.05 exactly: for tests of many samples."""
+    monkeypatch.setattr(hypothesis, "DRAWS", 19)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ Data = tuple[np.ndarray, np.ndarray]
 
 def smooth_by_quadrature(y: np.ndarray, s: np.ndarray) -> float:
     """The definition, with images of each score behind both ends and a fine midpoint rule."""
-    t = (np.arange(4000) + 0.5) / 4000
-    images = np.stack([sign * s + 2 * shift for shift in range(-4, 5) for sign in (1, -1)])
+    t = (np.arange(2000) + 0.5) / 2000
+    images = np.stack([sign * s + 2 * shift for shift in range(-2, 3) for sign in (1, -1)])
 
     def error(sigma: float) -> float:
         kernel = np.zeros((len(s), len(t)))
@@ -24,10 +24,10 @@ def smooth_by_quadrature(y: np.ndarray, s: np.ndarray) -> float:
             kernel += np.exp(-0.5 * ((t - image[:, None]) / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
         return float(np.abs((y - s) @ kernel / len(s)).mean())
 
-    return brentq(lambda sigma: error(sigma) - sigma, 2e-3, 1)
+    return brentq(lambda sigma: error(sigma) - sigma, 2e-3, 0.5)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("power", [1, 2])
 def test_smooth_ece_by_quadrature(seed: int, power: int) -> None:
     rng = np.random.default_rng(seed)

@@ -95,7 +95,7 @@ def test_design_effects() -> None:
 @pytest.mark.parametrize("rate", [0.02, 0.5])
 def test_counts_of_dependent_groups(rate: float) -> None:
     rng = np.random.default_rng(3)
-    groups, rejected, missed, runs = np.repeat(np.arange(60), 10), 0, 0, 200
+    groups, rejected, missed, runs = np.repeat(np.arange(60), 10), 0, 0, 100
     for _ in range(runs):
         p = 2 * rate * rng.random(60)
         y = (rng.random(60) < p).astype(int)

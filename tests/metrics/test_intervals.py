@@ -30,6 +30,8 @@ from calibrant.metrics.scalars import SCALARS
 from .conftest import Flatten
 
 Data = tuple[np.ndarray, np.ndarray]
+#: Samples of which the share that is covered is counted.
+RUNS = 80
 
 
 @pytest.mark.parametrize("name", sorted(list_metrics()))
@@ -95,12 +97,12 @@ def test_functions_of_the_user(multiclass: Data) -> None:
 def coverage(metric: str, truth: float, distort, n_rows: int, **options) -> float:
     rng = np.random.default_rng(1)
     inside = 0
-    for run in range(120):
+    for run in range(RUNS):
         p = rng.random(n_rows)
         y = (rng.random(n_rows) < p).astype(int)
-        estimate = confidence_interval(metric, y, distort(p), n_resamples=150, level=0.9, random_state=run, **options)
+        estimate = confidence_interval(metric, y, distort(p), n_resamples=99, level=0.9, random_state=run, **options)
         inside += estimate.low <= truth <= estimate.high
-    return inside / 120
+    return inside / RUNS
 
 
 def test_coverage_of_a_mean() -> None:
@@ -110,9 +112,9 @@ def test_coverage_of_a_mean() -> None:
 
 def test_coverage_of_a_biased_distance() -> None:
     # Scores 0.25 + p/2 are off by |p - 1/2| / 2, on average 1/8; the bins hide next to nothing of it.
-    assert 0.84 <= coverage("ece", 0.125, lambda p: 0.25 + p / 2, 500, n_bins=10) <= 0.99
+    assert 0.84 <= coverage("ece", 0.125, lambda p: 0.25 + p / 2, 300, n_bins=10) <= 0.99
     # Calibrated scores have no error at all, though every sample shows one.
-    assert coverage("ece", 0.0, lambda p: p, 500, n_bins=10) >= 0.85
+    assert coverage("ece", 0.0, lambda p: p, 300, n_bins=10) >= 0.85
 
 
 def test_evaluate_shares_resamples(multiclass: Data) -> None:

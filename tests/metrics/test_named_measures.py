@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp
+from scipy.stats import binom, ks_2samp
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, r2_score, roc_auc_score
@@ -183,14 +183,14 @@ def test_two_bin_error_is_an_integral_over_thresholds(cancer: Data, wine: Data) 
 
 def test_two_bin_error_is_truthful_where_ece_is_not() -> None:
     """Among constant reports for ten rows of probability 0.4, the truth has the smallest two-bin error in the mean."""
-    rng = np.random.default_rng(0)
-    draws = [(rng.random(10) < 0.4).astype(int) for _ in range(1000)]
-    mean = {
-        q: np.mean([two_bin_calibration_error(y, np.full(10, q), classes=[0, 1]) for y in draws])
-        for q in (0.3, 0.4, 0.5)
-    }
-    assert min(mean, key=mean.__getitem__) == 0.4
-    assert mean[0.4] == pytest.approx(0.4 * 0.6 / 10, rel=0.1)
+    chance = binom.pmf(np.arange(11), 10, 0.4)
+
+    def mean(q: float) -> float:
+        hits = (np.arange(10) < count for count in range(11))
+        return float(chance @ [two_bin_calibration_error(y, np.full(10, q), classes=[False, True]) for y in hits])
+
+    assert mean(0.4) < min(mean(0.3), mean(0.5))
+    assert mean(0.4) == pytest.approx(0.4 * 0.6 / 10, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["gini", "ks_separation", "integrated_calibration_index", "brier_skill_score"])

@@ -27,7 +27,7 @@ TINY = 1e-9
 
 
 @given(PAIRS, st.sampled_from(["uniform", "quantile"]), st.integers(1, 12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_norms_are_ordered(pairs: list, strategy: str, n_bins: int) -> None:
     y, p = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
     options: dict = {"strategy": strategy, "n_bins": n_bins}
@@ -42,7 +42,7 @@ def test_norms_are_ordered(pairs: list, strategy: str, n_bins: int) -> None:
 
 
 @given(PAIRS, st.integers(1, 6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_finer_bins_see_more(pairs: list, n_bins: int) -> None:
     y, p = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
     coarse = expected_calibration_error(y, p, n_bins=n_bins)
@@ -52,7 +52,7 @@ def test_finer_bins_see_more(pairs: list, n_bins: int) -> None:
 
 
 @given(PAIRS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_cumulative_errors_are_ordered(pairs: list) -> None:
     y, p = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
     largest, spread = kolmogorov_smirnov(y, p), kuiper(y, p)
@@ -66,7 +66,7 @@ def test_cumulative_errors_are_ordered(pairs: list) -> None:
 
 
 @given(st.integers(2, 6), st.integers(1, 40), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_ranges_of_multiclass_metrics(n_classes: int, n_rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(n_classes, 0.3), size=n_rows)

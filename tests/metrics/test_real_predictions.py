@@ -36,7 +36,7 @@ def experiments(path: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
                 yield f"{dataset}/{model}", group["probas_test"][:], group["labels_test"][:]
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("file", ["tabular-binary.h5", "tabular-multiclass.h5", "vision-text.h5"])
 def test_every_metric_is_finite_and_like_scikit_learn(file: str, every: int, predictions_folder: Path) -> None:
     names = [name for name in list_metrics() if name not in FITTED]

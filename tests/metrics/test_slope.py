@@ -14,6 +14,8 @@ from calibrant.metrics.slope import RIDGE, LinearRecalibration
 from calibrant.sample import Sample
 from tests.samples import draw_labels, sharpened
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 
 def test_slope_of_two_classes_is_that_of_a_logistic_regression() -> None:
     p, y = sharpened(800, 2, 2.0)
@@ -64,7 +66,6 @@ def test_fits_are_those_of_scipy(k: int, means: bool, slope: bool) -> None:
     np.testing.assert_allclose(ours[free], theirs.x, atol=1e-6)
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_the_slope_of_saturated_predictions_is_not_called_off() -> None:
     """Exact zeros and ones: the likelihood ratio would reject one calibrated sample in seven."""
     rng = np.random.default_rng(6)
@@ -80,10 +81,9 @@ def test_the_slope_of_saturated_predictions_is_not_called_off() -> None:
     assert max(rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_copies_in_groups_are_no_evidence() -> None:
     rng = np.random.default_rng(7)
-    groups, rejected, missed, runs = np.repeat(np.arange(40), 5), np.zeros(3), 0, 40
+    groups, rejected, missed, runs = np.repeat(np.arange(40), 5), np.zeros(3), 0, 30
     for _ in range(runs):
         p = rng.uniform(0.05, 0.95, 40)
         y = (rng.random(40) < p).astype(int)
@@ -93,11 +93,10 @@ def test_copies_in_groups_are_no_evidence() -> None:
     assert max(*rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_copies_of_saturated_predictions_of_many_classes_are_no_evidence() -> None:
     """Thirty independent labels of ten classes: the fit of the means alone would make the slope look wrong."""
     rng = np.random.default_rng(8)
-    groups, rejected, missed, runs = np.repeat(np.arange(30), 4), 0, 0, 40
+    groups, rejected, missed, runs = np.repeat(np.arange(30), 4), 0, 0, 30
     for _ in range(runs):
         p = rng.dirichlet(np.full(10, 0.7), size=30) ** 4
         p[p < 0.02 * p.sum(axis=1, keepdims=True)] = 0.0
@@ -147,8 +146,8 @@ def test_parts_of_means_and_slope_together() -> None:
 
 
 def test_what_is_not_needed_is_not_the_merit_of_the_rest() -> None:
-    for seed in range(10):
-        p, y = sharpened(300, 10, 1.0, seed)
+    for seed in range(6):
+        p, y = sharpened(200, 8, 1.0, seed)
         found = miscalibration(y, p, recalibrated=p)
         assert abs(found.rest.gain) <= found.means.gain + found.slope.gain + 1e-12
 
@@ -196,11 +195,10 @@ def test_a_bend_is_the_rest() -> None:
     assert found.rest.p_value < 1e-6
 
 
-@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("k", [2, 4])
 def test_p_values_are_uniform_on_calibrated_data(k: int) -> None:
     found = []
-    for seed in range(100):
+    for seed in range(50):
         p, y = sharpened(200, k, 1.0, seed)
         parts = miscalibration(y, p, recalibrated=p)
         found.append((parts.means.p_value, parts.slope.p_value))
@@ -228,7 +226,7 @@ def test_weights_are_counts() -> None:
 
 
 def test_interval_of_the_slope_agrees_with_the_bootstrap() -> None:
-    p, y = sharpened(1500, 2, 1.5)
+    p, y = sharpened(700, 2, 1.5)
     found = miscalibration(y, p, recalibrated=p).fitted_slope
     expected = confidence_interval("calibration_slope", y, p, n_resamples=300)
     width = expected.high - expected.low

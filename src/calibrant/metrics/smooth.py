@@ -18,6 +18,7 @@ weights `(1 - (d/h)³)³` of the distance `d`, where `h` is the distance of the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -211,14 +212,21 @@ MOST_CELLS = 200
 _RIDGE = 1e-11
 
 
-def _local_regression(score: FloatArray, span: float, degree: int) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """The curve at scores in ascending order, for any mass and any sum of outcomes at each."""
+@lru_cache(maxsize=2)
+def _local_regression(scores: bytes, span: float, degree: int) -> Callable[[bytes, bytes], FloatArray]:
+    """The curve at scores in ascending order, for any mass and any sum of outcomes at each.
+
+    Arrays come as bytes, so that all quantiles of the distances share one curve.
+    """
+    score = np.frombuffer(scores)
     offset, size = score[None, :] - score[:, None], degree + 1
     order = np.argsort(np.abs(offset), axis=1, kind="stable")
     nearest = np.take_along_axis(np.abs(offset), order, axis=1)
     place = np.arange(size)
 
-    def curve(mass: FloatArray, hits: FloatArray) -> FloatArray:
+    @lru_cache(maxsize=1)
+    def curve(masses: bytes, sums: bytes) -> FloatArray:
+        mass, hits = np.frombuffer(masses), np.frombuffer(sums)
         # Of n observations the nearest floor(n span) count, as in R.
         wanted = max(np.floor(mass.sum() * span + 1e-5), min(1.0, mass.sum()))
         reached = np.cumsum(mass[order], axis=1)
@@ -226,7 +234,8 @@ def _local_regression(score: FloatArray, span: float, degree: int) -> Callable[[
         h = np.maximum(nearest[np.arange(len(mass)), last], 1e-300)[:, None]
         # Scores beyond h have no weight; where most rows have one score, h is zero and only that score counts.
         u = np.clip(offset / h, -1.0, 1.0)
-        weight = (1.0 - np.abs(u) ** 3) ** 3
+        near = 1.0 - np.abs(u * u * u)
+        weight = near * near * near
         moments, targets = np.empty((len(mass), 2 * size - 1)), np.empty((len(mass), size))
         for power in range(2 * size - 1):
             moments[:, power] = weight @ mass
@@ -250,11 +259,11 @@ def _prepare_index(view: View, each: AnyFloatArray, span: float, degree: int, qu
     cell[ordered.order] = sorted_cell
     n_cells = int(sorted_cell[-1]) + 1
     score = sum_by(cell, each * view.score, n_cells) / sum_by(cell, each, n_cells)
-    curve = _local_regression(score, span, degree)
+    curve = _local_regression(score.tobytes(), span, degree)
 
     def index(counts: AnyFloatArray) -> float:
-        mass = sum_by(cell, counts, n_cells)
-        error = np.abs(curve(mass, sum_by(cell, counts * view.hit, n_cells)) - score)
+        mass, hits = sum_by(cell, counts, n_cells), sum_by(cell, counts * view.hit, n_cells)
+        error = np.abs(curve(mass.tobytes(), hits.tobytes()) - score)
         if quantile is None:
             return float(mass @ error / mass.sum())
         place = np.argsort(error)[mass[np.argsort(error)] > 0]
