@@ -18,7 +18,7 @@ benchmark: $(VENV)/.demo
 results: $(VENV)/.demo
 	$(BIN)/python benchmarks/results.py
 
-test: $(VENV)/.test check
+test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -q -m 'not ($(OPTIONAL) or fuzz)'
 
 # Slow tests, and those that need Chromium, databases, torch or the packages of the extra `peers`, as .ci/run installs.
@@ -43,6 +43,7 @@ coverage: $(VENV)/.test
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage html -q
 
+# Style and types.
 check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
