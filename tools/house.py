@@ -7,8 +7,9 @@ walk of the source, so that neither can tell another story than the code.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -81,42 +82,52 @@ def package_of(module: str, known: dict[str, Path]) -> str:
     return module if known[module].name == "__init__.py" else module.rpartition(".")[0]
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of every module."""
+    return {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in modules().items()}
+
+
+@cache
 def walk() -> list[Import]:
     """Every import of the package's own modules, at the top of a file or inside a function."""
     known = modules()
-    return [found for module, path in known.items() for found in _imports(module, path, known)]
+    return [found for module, tree in trees().items() for found in _imports(module, tree.body, known, False)]
 
 
-def _imports(module: str, path: Path, known: dict[str, Path]) -> Iterator[Import]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for inner in ast.walk(node)
-    }
-    in_function = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if node in typing_only:
+def statements(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """All statements of a body, those inside others included; expressions are passed over."""
+    for node in body:
+        yield node
+        yield from statements(inner_statements(node))
+
+
+def inner_statements(node: ast.AST) -> list[ast.AST]:
+    """The statements, handlers and cases right below a statement."""
+    parts = ("body", "orelse", "finalbody", "handlers", "cases")
+    return [inner for part in parts for inner in getattr(node, part, ())]
+
+
+def _imports(module: str, body: Sequence[ast.AST], known: dict[str, Path], in_function: bool) -> Iterator[Import]:
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             continue
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.split(".")[0] == PACKAGE:
-                    yield Import(module, alias.name, "", node.lineno, node in in_function)
+                    yield Import(module, alias.name, "", node.lineno, in_function)
         elif isinstance(node, ast.ImportFrom):
             if node.level:
-                raise ValueError(f"{path}:{node.lineno}: imports inside the package are absolute")
+                raise ValueError(f"{module}:{node.lineno}: imports inside the package are absolute")
             if (node.module or "").split(".")[0] != PACKAGE:
                 continue
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 target, name = (whole, "") if whole in known else (str(node.module), alias.name)
-                yield Import(module, target, name, node.lineno, node in in_function)
+                yield Import(module, target, name, node.lineno, in_function)
+        else:
+            inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _imports(module, inner_statements(node), known, inside)
 
 
 def cycles(found: list[Import]) -> list[list[str]]:
