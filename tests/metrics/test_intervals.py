@@ -86,7 +86,7 @@ def test_functions_of_the_user(multiclass: Data) -> None:
 
     for given in (None, weight):
         ours = confidence_interval("log_loss", y, p, sample_weight=given)
-        theirs = confidence_interval(foreign, y, p, sample_weight=given)
+        theirs = confidence_interval(foreign, y, p, sample_weight=given, n_resamples=500)
         # Of a function nothing is known about what was not seen, and resamples have other random numbers.
         width = ours.high - ours.low
         assert theirs.value == pytest.approx(ours.value)
@@ -182,7 +182,7 @@ def test_a_single_row_or_group_has_no_interval() -> None:
 
 def test_a_count_is_that_many_rows_up_to_resampling_noise(multiclass: Data) -> None:
     y, p = (part[:200] for part in multiclass)
-    names = ("log_loss", "accuracy", "auroc", "ece", "kuiper")
+    names = ("log_loss", "auroc", "ece", "kuiper")
     counted = evaluate(y, p, names, level=0.9, sample_weight=np.full(200, 3.0), n_resamples=2000)
     written = evaluate(np.repeat(y, 3), np.repeat(p, 3, axis=0), names, level=0.9, n_resamples=2000)
     for name in names:

@@ -361,7 +361,7 @@ def slope_interval(model: LinearRecalibration, fitted: FloatArray, level: float)
     ends = []
     for sign in (1.0, -1.0):  # the score is positive below the fitted slope
         near, step = slope, quantile * error
-        if beyond(slope, sign) >= 0:  # so few observations that the fitted slope is mostly bias
+        if sign * here.signed() >= quantile:  # so few observations that the fitted slope is mostly bias
             ends.append(slope)
             continue
         far = slope - sign * step
