@@ -11,16 +11,20 @@ from collections.abc import Container, Iterable
 import numpy as np
 import pytest
 
+from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.registry import CalibratorInfo
+
+#: The method of two classes whose form for more classes is tested often: how they are lifted is the same for all.
+LIFTED = "isotonic"
 
 
 def with_classes(infos: Iterable[CalibratorInfo], *numbers: int, often: Container[str] | None = None) -> list:
     """Parameters (name, k) of the methods `infos` for each number k of classes that a method is made for.
 
-    With `often`, methods of other names are slow.
+    With `often`, methods of other names are slow, and so are lifted forms of methods of two classes but one.
     """
     return [
-        pytest.param(info.name, k, marks=_marks(info, often), id=f"{info.name}-{k}")
+        pytest.param(info.name, k, marks=_marks(info, often, k), id=f"{info.name}-{k}")
         for info in infos
         for k in numbers
         if info.supports(k)
@@ -32,8 +36,11 @@ def each(infos: Iterable[CalibratorInfo], often: Container[str]) -> list:
     return [pytest.param(info, marks=_marks(info, often), id=info.name) for info in infos]
 
 
-def _marks(info: CalibratorInfo, often: Container[str] | None) -> list:
-    slow = often is not None and info.name not in often
+def _marks(info: CalibratorInfo, often: Container[str] | None, k: int = 2) -> list:
+    slow = often is not None and (
+        info.name not in often
+        or (k > 2 and info.name != LIFTED and info.extra is None and isinstance(info.make(), BinaryMethod))
+    )
     return [pytest.mark.trees] * (info.extra is not None) + [pytest.mark.slow] * slow
 
 

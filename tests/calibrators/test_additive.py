@@ -15,7 +15,7 @@ from tests.samples import curved, mean_log_loss
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_sqs_reaches_the_optimum_another_optimiser_finds(k):
-    p, y = curved(200, k)
+    p, y = curved(100, k)
     sqs = SQSCalibrator(strength=0.7, input_smoothing=None, lambda_curves=2.0).fit(p, y)
     ts = TemperatureScalingCalibrator().fit(p, y)
     q = ts.predict_proba(p)

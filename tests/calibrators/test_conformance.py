@@ -336,7 +336,14 @@ def test_checks(info):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "name", ["none", "ts", "svs", "sms", "logistic", "isotonic", "cir", "venn-abers", "hist-quantile"]
+    "name",
+    [
+        *("none", "ts", "sms", "isotonic"),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("svs", "logistic", "cir", "venn-abers", "hist-quantile")
+        ),
+    ],
 )
 def test_checks_with_logits(name):
     expected = EXPECTED_WITH_LOGITS | (KEEPS_ORDER if name in ("none", "ts") else {})

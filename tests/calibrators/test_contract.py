@@ -558,7 +558,7 @@ def test_other_number_of_columns(make, columns):
 def test_prediction_takes_little_memory(make, dtype):
     p, y = calibrated(200, 10)
     calibrator = make().fit(p, y)
-    large = np.tile(p, (1000, 1)).astype(dtype)
+    large = np.tile(p, (500, 1)).astype(dtype)
     tracemalloc.start()
     calibrator.predict_proba(large)
     peak = tracemalloc.get_traced_memory()[1]

@@ -10,8 +10,10 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from calibrant import SegmentedCalibrator, get_calibrator, list_calibrators
+from calibrant.calibrators.registry import CalibratorInfo
+from tests.combinations import each, one_per_class
 
-METHODS = [info.name for info in list_calibrators() if info.stores]
+STORED = [info for info in list_calibrators() if info.stores]
 #: Methods whose map of two classes rises wherever rows are.
 RISING = ("none", "platt", "platt-logits", "beta", "ts", "affine", "linear", "guo", "vs", "svs", "sms", "dirichlet")
 
@@ -32,15 +34,15 @@ def fitted(method: str, kind: str) -> tuple[Any, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", ["probabilities", "logits", "scores"])
-@pytest.mark.parametrize("method", METHODS)
-def test_there_and_back(method: str, kind: str) -> None:
-    calibrator, x = fitted(method, kind)
+@pytest.mark.parametrize("info", each(STORED, one_per_class(STORED)))
+def test_there_and_back(info: CalibratorInfo, kind: str) -> None:
+    calibrator, x = fitted(info.name, kind)
     at = np.quantile(x, np.linspace(0.02, 0.98, 25))
     p = calibrator.predict_proba(at)[:, 1]
     try:
         found = calibrator.inverse(p)
     except ValueError as error:
-        assert method not in RISING
+        assert info.name not in RISING
         # What the message says of two scores is true.
         words = str(error).replace("%", "").split()
         places = [float(words[number + 1]) for number, word in enumerate(words) if word == "of"][:2]

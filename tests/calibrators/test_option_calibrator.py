@@ -63,7 +63,7 @@ def test_two_options_without_a_ridge_are_affine_calibration(rng):
 
 
 def test_the_optimum_is_that_of_scipy_on_ragged_lists(rng):
-    answers = ragged(rng, n=150, position=(0.7, 0.0, -0.4), price=0.05)
+    answers = ragged(rng, n=50, position=(0.7, 0.0, -0.4), price=0.05)
     found = OptionCalibrator(True, True, strength=2.0).fit(answers)
     x, present, lengths, y = answers.sample.values, answers.present, answers.lengths, answers.sample.y
     rows, k = len(y), x.shape[1]
@@ -85,17 +85,17 @@ def test_the_optimum_is_that_of_scipy_on_ragged_lists(rng):
 
 
 def test_finds_what_was_put_into_the_data(rng):
-    answers = ragged(rng, n=4000, temperature=2.0, position=(0.8,), price=0.05)
+    answers = ragged(rng, n=2500, temperature=2.0, position=(0.8,), price=0.05)
     found = OptionCalibrator().fit(answers)
     assert found.inverse_temperature_ == pytest.approx(0.5, abs=0.05)
     assert found.length_ == pytest.approx(0.05, abs=0.01)
     assert found.position_[0] - found.position_[1:4].mean() == pytest.approx(0.8, abs=0.15)
-    new = ragged(rng, n=2000, temperature=2.0, position=(0.8,), price=0.05)
-    after, rows = found.predict_proba(new), np.arange(2000)
+    new = ragged(rng, n=500, temperature=2.0, position=(0.8,), price=0.05)
+    after, rows = found.predict_proba(new), np.arange(500)
     assert -np.log(after[rows, new.sample.y]).mean() < -np.log(new.sample.true_proba).mean() - 0.2
 
 
-@pytest.mark.parametrize("n", [60, 200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [60, *(pytest.param(n, marks=pytest.mark.slow) for n in (200, 1000))])
 def test_a_bias_that_is_not_there_is_rarely_learned(rng, n):
     """Akaike's criterion lets 16 in 100 pass for one number, fewer for four; a bias that is there is kept."""
     learned = np.zeros(2)

@@ -18,7 +18,7 @@ GRID = np.random.default_rng(1).random(1000)
 @pytest.mark.parametrize("score", ["probability", "log-odds"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_platt_is_that_of_scikit_learn(score, weighted):
-    p, y = binary_sample(1500)
+    p, y = binary_sample(400)
     weight = np.random.default_rng(2).random(len(p)) + 0.1 if weighted else None
 
     def of(q):

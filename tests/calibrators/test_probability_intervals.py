@@ -27,10 +27,10 @@ STORED = [info for info in list_calibrators() if info.stores]
 
 @pytest.mark.parametrize(("name", "k"), with_classes(STORED, 2, 3, often=one_per_class(STORED)))
 def test_every_method_has_intervals_around_its_probabilities(name, k, tmp_path):
-    p, y = drawn(150, k)
-    calibrator = get_calibrator(name).fit(p, y).fit_intervals(p, y, n_resamples=3)
+    p, y = drawn(80, k)
+    calibrator = get_calibrator(name).fit(p, y).fit_intervals(p, y, n_resamples=2)
     q, interval = calibrator.predict_proba(p), calibrator.predict_interval(p)
-    assert interval.shape == (150, k, 2)
+    assert interval.shape == (80, k, 2)
     assert np.all((interval[..., 0] <= q) & (q <= interval[..., 1]))
     assert interval.min() >= 0.0
     assert interval.max() <= 1.0

@@ -43,10 +43,10 @@ def distances(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(("method", "k"), with_classes(NATIVE, 2, 4, often=one_per_class(NATIVE)))
 def test_affine_changes_of_scores_change_nothing(method: str, k: int) -> None:
     data = credit if k == 2 else distances
-    X, y = data(400)
-    new = data(200, seed=1)[0]
+    X, y = data(200)
+    new = data(100, seed=1)[0]
     expected = get_calibrator(method, input="scores").fit(X, y).predict_proba(new)
-    for factor, shift in ((-1.0, 0.0), (0.01, 5.0), (37.0, -300.0)):
+    for factor, shift in ((-0.01, 5.0), (37.0, -300.0)):
         found = get_calibrator(method, input="scores").fit(factor * X + shift, y).predict_proba(factor * new + shift)
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
@@ -62,15 +62,13 @@ class Scored(ClassifierMixin, BaseEstimator):
         return np.asarray(X)[:, 0] if len(self.classes_) == 2 else np.asarray(X)
 
 
-@pytest.mark.parametrize(
-    "method", ["sigmoid", "isotonic", "temperature", "logistic", "beta", "affine", "spline", "sms"]
-)
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature", "beta", "affine", "sms"])
 @pytest.mark.parametrize("data", [credit, distances])
 def test_a_classifier_with_such_decision_values_gets_the_same_probabilities(method: str, data: Any) -> None:
     if data is distances and method == "affine":
         pytest.skip("a method for two classes")
-    X, y = data(600)
-    new = data(300, seed=1)[0]
+    X, y = data(300)
+    new = data(150, seed=1)[0]
     table, rows = (X.reshape(len(X), -1), new.reshape(len(new), -1))
     model = CalibratedClassifier(FrozenEstimator(Scored().fit(table, y)), method=method).fit(table, y)
     name = "platt-logits" if method == "sigmoid" else method
@@ -163,8 +161,8 @@ def test_the_direction_is_said_or_given_or_in_doubt() -> None:
 def test_doubt_about_the_direction_is_as_rare_as_it_says() -> None:
     # Without any relation, the labels speak clearly for a direction once in a hundred samples.
     rng = np.random.default_rng(0)
-    clear = [find_scale(Sample(rng.normal(size=(200, 1)), rng.integers(2, size=200))).direction for _ in range(1000)]
-    assert 2 <= np.count_nonzero(clear) <= 25
+    clear = [find_scale(Sample(rng.normal(size=(200, 1)), rng.integers(2, size=200))).direction for _ in range(400)]
+    assert 1 <= np.count_nonzero(clear) <= 10
 
 
 @pytest.mark.parametrize(("X", "y"), [([700.0] * 6, [0, 1] * 3), ([1.0, 2, 3, 4, 5, 6], [0] * 3 + [1] * 3)])

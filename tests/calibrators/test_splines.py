@@ -106,9 +106,9 @@ def test_cdf_spline_does_not_depend_on_the_order_of_ties():
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 3, 5])
-@pytest.mark.parametrize("n", [2, 3, 7, 12, 40, 300])
+@pytest.mark.parametrize("n", [2, 3, 7, 12, 40])
 def test_cdf_spline_heeds_labels_of_few_distinct_predictions(n, distinct):
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         p = rng.choice(rng.uniform(0.05, 0.95, distinct), size=n)
         with warnings.catch_warnings():

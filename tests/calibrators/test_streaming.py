@@ -14,6 +14,7 @@ from calibrant.calibrators.base import RowsCalibrator
 from calibrant.inputs.batches import Reservoir
 from calibrant.inputs.words import CalibrationWarning
 from tests.calibrators.homes import ANY, BINARY, TIGHT, assert_same
+from tests.combinations import one_per_class
 from tests.samples import confused, draw_labels
 
 #: Memory that makes the sample a few hundred rows, so that everything else comes from passes.
@@ -37,9 +38,15 @@ def in_batches(*columns, sizes=(300, 0, 1, 700)):
     return source
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("name", "k"), [(name, k) for name in STREAMING for k in (2, 4) if calibrant.calibrator_info(name).supports(k)]
+    ("name", "k", "weighted"),
+    [
+        pytest.param(name, k, weighted, marks=[] if weighted or name in ("ts", "sms") else pytest.mark.slow)
+        for name in STREAMING
+        for k in (2, 4)
+        if calibrant.calibrator_info(name).supports(k)
+        for weighted in (False, True)
+    ],
 )
 def test_batches_give_the_fit_of_all_rows(name, k, weighted):
     p, y = confused(3000, k)
@@ -76,7 +83,7 @@ def test_the_registry_knows_which_methods_stream():
     assert {info.name for info in list_calibrators() if info.streams} == set(STREAMING)
 
 
-@pytest.mark.parametrize("name", [info.name for info in list_calibrators() if info.extra is None])
+@pytest.mark.parametrize("name", [*sorted(one_per_class(list_calibrators()))])
 def test_few_rows_in_batches_are_fitted_as_an_array(name):
     k = 3 if calibrant.calibrator_info(name).multiclass else 2
     p, y = confused(150, k)

@@ -19,8 +19,8 @@ NAMES = ["lightgbm", "xgboost", "catboost"]
 @pytest.mark.parametrize("name", NAMES)
 def test_trees_mend_what_is_wrong(name, k):
     needs(name)
-    p, y = sharpened(3000, k, power=3.0)
-    test, labels = sharpened(3000, k, seed=5, power=3.0)
+    p, y = sharpened(1000, k, power=3.0)
+    test, labels = sharpened(1000, k, seed=5, power=3.0)
     q = get_calibrator(name).fit(p, y).predict_proba(test)
     best = mean_log_loss(test ** (1 / 3) / (test ** (1 / 3)).sum(axis=1, keepdims=True), labels)
     before = mean_log_loss(test, labels)

@@ -16,7 +16,7 @@ from tests.samples import binary_sample, columns, quiet, sharpened
 ROWS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 1), st.integers(1, 3)), min_size=2, max_size=25)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(rows=ROWS, test=st.lists(st.integers(1, 19), min_size=1, max_size=6))
 def test_interval_is_isotonic_regression_with_the_new_object(rows, test):
     # Powers of two survive logarithm and exponential, so that ties are ties.

@@ -76,23 +76,31 @@ def test_conformance_of_other_forms(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("ensemble", ["auto", True, False])
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LogisticRegression(),
-        GaussianNB(),
-        RandomForestClassifier(20, random_state=0),
-        GradientBoostingClassifier(n_estimators=5, random_state=0),
-        KNeighborsClassifier(),
-        LinearSVC(random_state=0),
-        RidgeClassifier(),
-        SVC(),
-        make_pipeline(StandardScaler(), LogisticRegression()),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
-)
-@pytest.mark.parametrize("k", [2, 3])
+CLASSIFIERS = [
+    LogisticRegression(),
+    GaussianNB(),
+    RandomForestClassifier(10, random_state=0),
+    GradientBoostingClassifier(n_estimators=5, random_state=0),
+    KNeighborsClassifier(),
+    LinearSVC(random_state=0),
+    RidgeClassifier(),
+    SVC(),
+    make_pipeline(StandardScaler(), LogisticRegression()),
+]
+
+
+def forms():
+    """Every classifier in every form; often: each once, and one with probabilities and one without in all forms."""
+    for estimator in CLASSIFIERS:
+        for ensemble in ("auto", True, False):
+            for k in (2, 3):
+                often = (ensemble, k) == ("auto", 3) or isinstance(estimator, GaussianNB | RidgeClassifier)
+                marks = [] if often else [pytest.mark.slow]
+                name = f"{k}-{type(estimator).__name__}-{ensemble}"
+                yield pytest.param(estimator, ensemble, k, marks=marks, id=name)
+
+
+@pytest.mark.parametrize(("estimator", "ensemble", "k"), list(forms()))
 def test_any_classifier(estimator, ensemble, k):
     X, y = data(k=k)
     names = np.array(["ann", "bob", "eve"])
@@ -273,8 +281,10 @@ def test_leave_one_out():
     assert model.predict_proba(X).shape == (30, 2)
 
 
-@pytest.mark.parametrize("method", ["sms", "auto-fast", "dirichlet-cv"])
-@pytest.mark.parametrize("ensemble", ["auto", True, False])
+@pytest.mark.parametrize(
+    ("ensemble", "method"),
+    [("auto", "sms"), ("auto", "auto-fast"), ("auto", "dirichlet-cv"), (True, "sms"), (False, "sms")],
+)
 def test_weights_equal_repetition(ensemble, method):
     X, y = data(120)
     w = np.random.default_rng(0).integers(0, 3, size=120)
@@ -340,18 +350,18 @@ def test_text_pipeline_and_frames():
 
 
 def test_in_grid_search_pipeline_and_cross_val_predict():
-    X, y = data()
-    pipeline = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression(), "ts", cv=3))
+    X, y = data(90)
+    pipeline = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression(), "ts", cv=2))
     grid = {
         "calibratedclassifier__estimator__C": [0.1, 1.0],
         "calibratedclassifier__method": ["ts", SMSCalibrator(), "quadratic"],
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the method that is for two classes only
-        search = GridSearchCV(pipeline, grid, scoring="neg_log_loss", cv=3).fit(X, y)
+        search = GridSearchCV(pipeline, grid, scoring="neg_log_loss", cv=2).fit(X, y)
     assert np.isfinite(search.best_score_)
     assert np.isnan(search.cv_results_["mean_test_score"]).sum() == 2
-    p = cross_val_predict(pipeline, X, y, cv=3, method="predict_proba")
+    p = cross_val_predict(pipeline, X, y, cv=2, method="predict_proba")
     assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
 
 

@@ -24,8 +24,8 @@ import calibrant
 from calibrant import CalibratedClassifier, MultilabelCalibrator
 from calibrant.metrics import multilabel_metrics
 
-X, Y = make_multilabel_classification(900, n_classes=4, n_labels=2, random_state=0)
-TRAIN, TEST = slice(0, 450), slice(450, None)
+X, Y = make_multilabel_classification(480, n_classes=4, n_labels=2, random_state=0)
+TRAIN, TEST = slice(0, 240), slice(240, None)
 
 
 def loss(p: Any) -> float:
@@ -36,7 +36,7 @@ ESTIMATORS = [
     OneVsRestClassifier(GaussianNB()),
     MultiOutputClassifier(GaussianNB()),
     RandomForestClassifier(10, random_state=0),
-    MLPClassifier((5,), solver="lbfgs", max_iter=60, alpha=0.1, random_state=0),
+    MLPClassifier((5,), solver="lbfgs", max_iter=30, alpha=0.1, random_state=0),
     OneVsRestClassifier(LinearSVC()),
 ]
 
@@ -54,7 +54,7 @@ ESTIMATORS = [
 def test_every_kind_of_output_is_calibrated(estimator: Any, ensemble: bool) -> None:
     model = CalibratedClassifier(estimator, ensemble=ensemble).fit(X[TRAIN], Y[TRAIN])
     p = model.predict_proba(X[TEST])
-    assert p.shape == (450, 4)
+    assert p.shape == (240, 4)
     assert len(model.calibrators_) == (5 if ensemble else 1)
     assert np.array_equal(model.predict(X[TEST]), p >= 0.5)
     frequency = np.full_like(p, Y[TRAIN].mean(axis=0))
@@ -64,26 +64,26 @@ def test_every_kind_of_output_is_calibrated(estimator: Any, ensemble: bool) -> N
 
 
 def test_a_frozen_classifier_is_calibrated_on_all_rows_as_by_hand() -> None:
-    fitted = OneVsRestClassifier(GaussianNB()).fit(X[:300], Y[:300])
-    model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[300:600], csr_matrix(Y[300:600]))
-    alone = MultilabelCalibrator().fit(fitted.predict_proba(X[300:600]), Y[300:600])
+    fitted = OneVsRestClassifier(GaussianNB()).fit(X[:160], Y[:160])
+    model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[160:320], csr_matrix(Y[160:320]))
+    alone = MultilabelCalibrator().fit(fitted.predict_proba(X[160:320]), Y[160:320])
     p = fitted.predict_proba(X[TEST])
     assert np.allclose(model.predict_proba(X[TEST]), alone.predict_proba(p), atol=1e-6)
 
 
 def test_names_weights_groups_and_splitters() -> None:
-    frame, truth = pd.DataFrame(X).add_prefix("f"), pd.DataFrame(Y, columns=list("abcd"))
+    frame, truth = pd.DataFrame(X[:300]).add_prefix("f"), pd.DataFrame(Y[:300], columns=list("abcd"))
     model = CalibratedClassifier(OneVsRestClassifier(LogisticRegression())).fit(
-        frame, truth, groups=np.arange(900) // 9
+        frame, truth, groups=np.arange(300) // 3
     )
     assert model.classes_.tolist() == list("abcd")
     assert model.feature_names_in_[0] == "f0"
     assert sum(int(calibrator.fitted_to_.split()[3]) for calibrator in model.calibrators_) == 100
     weighted = CalibratedClassifier(RandomForestClassifier(10, random_state=0), cv=KFold(3))
-    weighted.fit(X, Y, sample_weight=np.tile([1.0, 2.0, 0.0], 300))
+    weighted.fit(X[:300], Y[:300], sample_weight=np.tile([1.0, 2.0, 0.0], 100))
     assert "observations" in weighted.calibrators_[0].fitted_to_
     with pytest.raises(ValueError, match="All rows belong to one group"):
-        model.fit(frame, truth, groups=np.zeros(900))
+        model.fit(frame, truth, groups=np.zeros(300))
 
 
 def test_its_calibrators_are_stored(tmp_path: Path) -> None:

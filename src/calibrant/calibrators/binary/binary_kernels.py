@@ -84,7 +84,7 @@ def spline_logistic(
 
     Rows ``starts[j]`` to ``starts[j + 1]`` lie in interval j, where the log-odds are ``c · e_j`` with four local
     coefficients c (columns of `coefficients`) and ``e_j = extended[j]``, the values and second derivatives at both
-    ends. `hessian` (intervals, 4, 4; lower triangle) and `gradient` (intervals, 4) are overwritten.
+    ends. `hessian` (intervals, 4, 4) and `gradient` (intervals, 4) are overwritten.
     """
     hessian[:] = 0.0
     gradient[:] = 0.0
@@ -124,4 +124,5 @@ def _spline_logistic(starts, coefficients, target, weight, extended, buffer, hes
                     for i in range(m):
                         total += curvature[i] * coefficients[a, start + i] * coefficients[b, start + i]
                     hessian[j, a, b] += total
+                    hessian[j, b, a] = hessian[j, a, b]
     return loss

@@ -208,9 +208,8 @@ class _Problem:
         arguments = (*part, self.extend @ beta, self.hessian, self.gradient)
         loss = spline_logistic(*arguments)
         gradient = np.einsum("jak,ja->k", self.extend, self.gradient) / total + 2.0 * ridge * beta
-        local = self.hessian + np.tril(self.hessian, -1).transpose(0, 2, 1)
         rows = self.extend.reshape(-1, len(beta))
-        hessian = rows.T @ (local @ self.extend).reshape(rows.shape) / total
+        hessian = rows.T @ (self.hessian @ self.extend).reshape(rows.shape) / total
         hessian[np.diag_indices(len(beta))] += 2.0 * ridge
         return loss / total + ridge * float(beta @ beta), gradient, hessian
 
