@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score, log_loss
 
 import calibrant
 from calibrant import CalibrationMonitor, NoCalibrator, SegmentedCalibrator, get_calibrator
+from calibrant.deployment.monitoring import history
 from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
 from calibrant.deployment.monitoring.label_free import two_sample_p_values
 from calibrant.files.stored.encoding import CalibratorFileError
@@ -69,10 +70,11 @@ def test_the_capital_is_that_of_all_beginnings_added_up():
 
 def test_false_alarms_are_rare():
     alarms = 0
-    for seed in range(60):
-        p, y = stream(2000, 3, seed)
-        alarms += fed(CalibrationMonitor(identity(3), alpha=0.1), p, y).alarm_
-    assert alarms <= 6  # ten times in a hundred at most, much less in practice
+    calibrator = identity(3)
+    for seed in range(30):
+        p, y = stream(1000, 3, seed)
+        alarms += fed(CalibrationMonitor(calibrator, alpha=0.1), p, y, 200).alarm_
+    assert alarms <= 3  # ten times in a hundred at most, much less in practice
 
 
 @pytest.mark.parametrize(
@@ -80,13 +82,13 @@ def test_false_alarms_are_rare():
     [({"odds": [1, 1, 3]}, "class", "prior"), ({"slope": 0.5}, "slope", "temperature")],
 )
 def test_a_change_is_found_dated_measured_and_repaired(change, kind, repair, tmp_path):
-    p, y = stream(6000, 3, 1, since=4000, **change)
+    p, y = stream(2500, 3, 1, since=1000, **change)
     monitor = fed(CalibrationMonitor(identity(3)), p, y)
     assert monitor.alarm_
-    assert 4000 < monitor.alarm_row_ < 6000
+    assert 1000 < monitor.alarm_row_ < 2500
     found = monitor.change_
     assert found.kind == kind
-    assert abs(found.since - 4000) <= 1000
+    assert abs(found.since - 1000) <= 500
     assert str(found) in monitor.summary()
     if kind == "class":
         assert found.label == 2
@@ -95,19 +97,19 @@ def test_a_change_is_found_dated_measured_and_repaired(change, kind, repair, tmp
         assert found.observed.low < 0.55 < found.observed.high + 0.1
     repaired = monitor.repair()
     assert repaired.kind == repair
-    after = repaired.calibrator.predict_proba(p[4000:])
-    assert log_loss(y[4000:], after) < log_loss(y[4000:], p[4000:]) - 0.5 * repaired.gain
+    after = repaired.calibrator.predict_proba(p[1000:])
+    assert log_loss(y[1000:], after) < log_loss(y[1000:], p[1000:]) - 0.5 * repaired.gain
     calibrant.save(repaired.calibrator, tmp_path / "new.json")
     np.testing.assert_array_equal(
         calibrant.load(tmp_path / "new.json").predict_proba(p[:9]), repaired.calibrator.predict_proba(p[:9])
     )
-    watched = fed(CalibrationMonitor(repaired.calibrator), *stream(3000, 3, 2, **change))
+    watched = fed(CalibrationMonitor(repaired.calibrator), *stream(1500, 3, 2, **change))
     assert not watched.alarm_
 
 
 def test_repairs_of_a_repair_add_up():
     calibrator = identity(2)
-    for month, odds in enumerate([1.5, 1.5, 3.0, 3.0, 3.0]):
+    for month, odds in enumerate([1.5, 1.5, 3.0, 3.0]):
         p, y = stream(3000, 2, 100 + month, odds=[1, odds])
         monitor = CalibrationMonitor(calibrator).update(p, y)
         assert monitor.alarm_ == (month in (0, 2))
@@ -120,7 +122,7 @@ def test_repairs_of_a_repair_add_up():
 
 
 def test_both_at_once_need_a_new_fit():
-    p, y = stream(4000, 3, 3, odds=[1, 1, 3], slope=0.4)
+    p, y = stream(1500, 3, 3, odds=[1, 1, 3], slope=0.4)
     repaired = fed(CalibrationMonitor(identity(3)), p, y).repair()
     assert repaired.kind == "refit"
     assert log_loss(y, repaired.calibrator.predict_proba(p)) < log_loss(y, p) - 0.05
@@ -142,14 +144,14 @@ def test_a_segment_is_named():
 
 
 def test_tolerance_forgives_small_errors():
-    p, y = stream(20000, 2, 5, odds=[1, 1.25])
-    assert fed(CalibrationMonitor(identity(2)), p, y, 5000).alarm_
-    assert not fed(CalibrationMonitor(identity(2), tolerance=0.25), p, y, 5000).alarm_
+    p, y = stream(8000, 2, 5, odds=[1, 1.25])
+    assert fed(CalibrationMonitor(identity(2)), p, y, 2000).alarm_
+    assert not fed(CalibrationMonitor(identity(2), tolerance=0.25), p, y, 2000).alarm_
 
 
 def test_a_changed_state_is_refused_or_goes_on():
-    p, y = stream(1200, 3, 6, odds=[1, 3, 1], since=200)
-    monitor = fed(CalibrationMonitor(identity(3), reference=p[:500]), p, y)
+    p, y = stream(300, 3, 6, odds=[1, 5, 1], since=50)
+    monitor = fed(CalibrationMonitor(identity(3), reference=p[:100]), p, y, 100)
     assert monitor.alarm_
     state, went_on = monitor.state_, 0
     for seed in range(100):
@@ -160,7 +162,7 @@ def test_a_changed_state_is_refused_or_goes_on():
             resumed = CalibrationMonitor.resume(monitor.calibrator, changed)
         except ValueError:
             continue
-        assert fed(resumed, p[:200], y[:200]).summary()
+        assert fed(resumed, p[:20], y[:20]).summary()
         json.dumps(resumed.state_, allow_nan=False)
         went_on += 1
     assert 0 < went_on < 50
@@ -178,31 +180,33 @@ def test_an_alarm_of_a_segment_that_is_no_longer_seen_can_still_be_read():
 
 
 def test_the_state_resumes_where_it_stopped():
-    p, y = stream(6000, 3, 6, odds=[1, 2, 1], since=2000)
-    segments = np.where(np.arange(6000) % 2, "a", "b")
+    p, y = stream(1200, 3, 6, odds=[1, 3, 1], since=400)
+    segments = np.where(np.arange(1200) % 2, "a", "b")
     cal = identity(3)
-    whole = fed(CalibrationMonitor(cal, reference=p), p, y, segments=segments)
-    half = fed(CalibrationMonitor(cal, reference=p), p[:3000], y[:3000], segments=segments[:3000])
+    whole = fed(CalibrationMonitor(cal, reference=p), p, y, 300, segments)
+    half = fed(CalibrationMonitor(cal, reference=p), p[:600], y[:600], 300, segments[:600])
     resumed = CalibrationMonitor.resume(cal, json.loads(json.dumps(half.state_)))
-    fed(resumed, p[3000:], y[3000:], segments=segments[3000:])
+    fed(resumed, p[600:], y[600:], 300, segments[600:])
     assert resumed.state_ == whole.state_
     assert resumed.summary() == whole.summary()
 
 
-def test_memory_is_bounded():
-    cal, sizes = identity(2), []
-    monitor = CalibrationMonitor(cal)
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(history, "_IN_TABLE", 20)
+    monkeypatch.setattr(history, "_NOT_JOINED", 6)
+    monkeypatch.setattr(history, "_MOST_ROWS", 500)
+    monitor, sizes = CalibrationMonitor(identity(2)), []
     p, y = stream(30, 2, 7)
-    for batch in range(290):
+    for batch in range(40):
         monitor.update(p, y)
-        if batch in (205, 289):
+        if batch in (19, 39):
             sizes.append(len(json.dumps(monitor.state_)))
     assert sizes[1] < 1.1 * sizes[0]
 
 
 def test_estimates_without_labels_hold_for_labels_drawn_from_the_probabilities():
     rng = np.random.default_rng(8)
-    p = rng.dirichlet(np.ones(3), size=4000)
+    p = rng.dirichlet(np.ones(3), size=1000)
     monitor = CalibrationMonitor(identity(3)).observe(p)
     found = monitor.performance_
     seen = [draw_labels(p, rng) for _ in range(60)]
@@ -215,10 +219,10 @@ def test_estimates_without_labels_hold_for_labels_drawn_from_the_probabilities()
         width = found[name].high - found[name].low
         assert abs(values.mean() - found[name].value) < 0.2 * width
         assert 0.6 < width / (2 * 1.96 * values.std()) < 1.5
-    assert monitor.confusion_.sum() == pytest.approx(4000)
+    assert monitor.confusion_.sum() == pytest.approx(1000)
     np.testing.assert_allclose(monitor.confusion_.sum(axis=1), np.bincount(p.argmax(axis=1)))
     monitor.update(p, seen[0], observed=True)
-    assert monitor._performance.seen.rows == monitor.rows_ == 4000
+    assert monitor._performance.seen.rows == monitor.rows_ == 1000
 
 
 def test_drift_of_predictions():
@@ -266,7 +270,7 @@ def test_bad_input_is_explained(call, message):
         call(monitor)
 
 
-def segmented(k=2, n=4000):
+def segmented(k=2, n=1500):
     """A calibrator that knows that the last class is three times as likely in the west."""
     rng = np.random.default_rng(1)
     p = rng.dirichlet(np.ones(k), n)
@@ -297,7 +301,7 @@ def test_a_segmented_calibrator_is_watched_with_its_segments(tmp_path):
     monitor.observe(p[:100], {name: column[:100] for name, column in frame.items()})
     with pytest.raises(ValueError, match="needs segments="):
         monitor.observe(p[:100])
-    other, *_ = segmented(n=3000)
+    other, *_ = segmented(n=500)
     with pytest.raises(ValueError, match="another calibrator"):
         CalibrationMonitor.resume(other, state)
 
@@ -322,14 +326,16 @@ def test_a_segment_keeps_its_name_beside_missing_values():
     assert {"code = 0", "code = 1", "code missing", "device = 2"} <= set(both.evidence_["segments"])
 
 
-def test_late_labels_of_many_batches():
+def test_late_labels_of_many_batches(monkeypatch):
+    monkeypatch.setattr(history, "_IN_TABLE", 20)
+    monkeypatch.setattr(history, "_NOT_JOINED", 6)
     p, y = stream(30, 2, 9)
     monitor = CalibrationMonitor(identity(2))
-    for late in range(300):
-        monitor.observe(p) if late < 60 else monitor.update(p, y, observed=True)
+    for late in range(30):
+        monitor.observe(p) if late < 6 else monitor.update(p, y, observed=True)
     records = monitor.history_.records
-    assert len(records) <= 200
-    assert (sum(r.rows for r in records), sum(r.labelled for r in records)) == (60 * 30, 240 * 30)
+    assert len(records) <= 20
+    assert (sum(r.rows for r in records), sum(r.labelled for r in records)) == (6 * 30, 24 * 30)
     for record in records:
         assert record.expected_accuracy == pytest.approx(p.max(axis=1).mean())
 

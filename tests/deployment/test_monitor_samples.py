@@ -76,7 +76,7 @@ def test_groups_stay_whole_where_a_batch_is_cut():
 
 def test_rows_that_fail_together_raise_no_alarm_once_their_groups_are_known():
     alarms = {False: 0, True: 0}
-    for seed in range(12):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         p = rng.random(300)
         y = np.repeat(rng.random(300) < p, 20).astype(int)  # twenty rows of a group have one outcome
@@ -85,18 +85,18 @@ def test_rows_that_fail_together_raise_no_alarm_once_their_groups_are_known():
             monitor.update(np.repeat(p, 20), y, groups=np.repeat(np.arange(300), 20) if grouped else None)
             alarms[grouped] += monitor.alarm_
     assert alarms[True] == 0
-    assert alarms[False] > 6
+    assert alarms[False] > 3
 
 
 def test_a_change_is_found_in_groups_too_and_measured_by_them():
-    p, y = stream(6000, 2, 3, odds=[1, 3])
-    groups = np.arange(6000) // 10
+    p, y = stream(3000, 2, 3, odds=[1, 3])
+    groups = np.arange(3000) // 10
     monitor = CalibrationMonitor(identity(2))
-    for start in range(0, 6000, 1000):
+    for start in range(0, 3000, 1000):
         rows = slice(start, start + 1000)
         monitor.update(p[rows], y[rows], groups=groups[rows])
     assert monitor.alarm_
-    assert "in 500 groups" in str(monitor.change_)
+    assert "in 300 groups" in str(monitor.change_)
     assert monitor.repair().kind == "prior"
     together = CalibrationMonitor(identity(2)).update(np.repeat(p[:500], 10, axis=0), np.repeat(y[:500], 10), blocks=10)
     alone = CalibrationMonitor(identity(2)).update(p[:500], y[:500])
@@ -138,27 +138,27 @@ def test_a_group_that_comes_back_later_is_warned_of_while_it_is_remembered(monke
 
 def test_the_slope_of_a_change_is_as_uncertain_as_its_groups():
     p, y = stream(400, 2, 0, slope=0.5)
-    copies = {"P": np.repeat(p, 10, axis=0), "y": np.repeat(y, 10)}
+    copies = {"P": np.repeat(p, 4, axis=0), "y": np.repeat(y, 4)}
     alone = CalibrationMonitor(identity(2)).update(p, y)
-    together = CalibrationMonitor(identity(2)).update(**copies, groups=np.repeat(np.arange(400), 10))
+    together = CalibrationMonitor(identity(2)).update(**copies, groups=np.repeat(np.arange(400), 4))
     apart = CalibrationMonitor(identity(2)).update(**copies)
     changes = [monitor.change_ for monitor in (alone, together, apart)]
     assert {change.kind for change in changes} == {"slope"}
     widths = [change.observed.high - change.observed.low for change in changes]
     assert widths[1] == pytest.approx(widths[0], rel=0.2)
-    assert widths[2] == pytest.approx(widths[0] / np.sqrt(10), rel=0.1)
+    assert widths[2] == pytest.approx(widths[0] / np.sqrt(4), rel=0.1)
 
 
 def test_chance_that_groups_share_needs_no_repair():
     needed = {False: 0, True: 0}
-    for seed in range(8):
+    for seed in range(3):
         p, y = stream(60, 2, seed)
         rows = Sample(np.repeat(p, 20, axis=0), np.repeat(y, 20), classes=np.arange(2))
         for grouped in needed:
             known = replace(rows, groups=np.repeat(np.arange(60), 20)) if grouped else rows
             needed[grouped] += fit_repair(identity(2), known, None) is not None
-    assert needed[True] <= 1
-    assert needed[False] >= 5
+    assert needed[True] == 0
+    assert needed[False] >= 2
 
 
 def test_a_state_of_version_0_2_goes_on():
@@ -217,13 +217,14 @@ def test_intervals_without_labels_cover_where_errors_are_few():
 
 def test_drift_raises_no_false_alarm_in_small_batches():
     raised = 0
-    for seed in range(25):
+    calibrator = identity(4)
+    for seed in range(10):
         rng = np.random.default_rng(seed)
-        monitor = CalibrationMonitor(identity(4), alpha=0.05, reference=rng.dirichlet(np.full(4, 0.5), 150))
-        for _ in range(40):
+        monitor = CalibrationMonitor(calibrator, alpha=0.05, reference=rng.dirichlet(np.full(4, 0.5), 150))
+        for _ in range(20):
             monitor.observe(rng.dirichlet(np.full(4, 0.5), 12))
         raised += monitor.drift_.found
-    assert raised <= 3
+    assert raised <= 1
 
 
 def test_a_lasting_drift_of_small_batches_is_found_in_blocks_of_batches():

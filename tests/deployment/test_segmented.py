@@ -43,9 +43,9 @@ def shifted(n: int, k: int, seed: int = 0) -> tuple[Any, Any, Any]:
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_solution_is_that_of_another_optimiser(k: int) -> None:
-    p, y, _frame, rng = predictions(120, k)
-    z, places = np.log(p), rng.integers(-1, 4, (120, 2))
-    weight, strength = rng.random(120) + 0.5, 2.0
+    p, y, _frame, rng = predictions(60, k)
+    z, places = np.log(p), rng.integers(-1, 4, (60, 2))
+    weight, strength = rng.random(60) + 0.5, 2.0
     member = np.stack([(places == level).sum(axis=1) for level in range(4)], axis=1)
 
     def objective(flat: Any) -> float:
@@ -100,10 +100,12 @@ def test_one_level_or_enormous_strength_is_the_global_map(k: int) -> None:
     np.testing.assert_allclose(strong.predict_proba(p, segments=frame), expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize(
+    ("k", "crossed"),
+    [(2, True), (4, False), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, False), (4, True)))],
+)
 def test_finds_a_shift_of_one_segment(k: int, crossed: bool) -> None:
-    p, y, frame = shifted(4000, k)
+    p, y, frame = shifted(2000, k)
     calibrator = SegmentedCalibrator(TS, crossed=crossed).fit(p, y, segments=frame)
     q, t, other = shifted(4000, k, seed=1)
     before = log_loss(t, calibrator.calibrator_.predict_proba(q))
@@ -120,8 +122,8 @@ def test_finds_a_shift_of_one_segment(k: int, crossed: bool) -> None:
 @pytest.mark.parametrize("k", [2, 5])
 def test_harm_is_small_where_segments_do_not_matter(k: int) -> None:
     harm = []
-    for seed in range(5):
-        p, y, frame, _ = predictions(1000, k, seed)
+    for seed in range(3):
+        p, y, frame, _ = predictions(500, k, seed)
         q, t, other, _ = predictions(4000, k, seed + 100)
         calibrator = SegmentedCalibrator(TS).fit(p, y, segments=frame)
         harm.append(
@@ -137,9 +139,9 @@ def test_trees_find_what_levels_cannot(k: int) -> None:
     """The last class is more likely for the old in the west and the young elsewhere: no column alone tells."""
 
     def mixed(seed: int) -> tuple[Any, Any, Any, Any]:
-        p, _, frame, rng = predictions(4000, k, seed)
+        p, _, frame, rng = predictions(1500, k, seed)
         truth = p.copy()
-        truth[(frame["region"] == "west") == (frame["age"] > 50), -1] *= 4.0
+        truth[(frame["region"] == "west") == (frame["age"] > 50), -1] *= 10.0
         truth /= truth.sum(axis=1, keepdims=True)
         return p, drawn(truth, rng), frame, truth
 
@@ -164,7 +166,7 @@ def test_trees_find_what_levels_cannot(k: int) -> None:
 
 def test_trees_are_those_of_their_questions(tmp_path: Any) -> None:
     """Predictions are the global map's logits plus intercepts, slopes and the steps of each tree, read one by one."""
-    p, y, frame = shifted(1500, 3)
+    p, y, frame = shifted(600, 3)
     calibrator = SegmentedCalibrator(TS, strength=3.0).fit(p, y, segments={**frame, "age": frame["age"] + 0.5})
     calibrator.fit(p, np.where(frame["age"] > 40, y, 2 - y), segments=frame)
     assert len(calibrator.tree_features_)
@@ -228,8 +230,10 @@ def test_weights_are_counts_and_columns_are_found_by_name() -> None:
 
 @pytest.mark.parametrize("crossed", [False, True])
 def test_stores_and_returns(crossed: bool, tmp_path: Any) -> None:
-    p, y, frame = shifted(800, 3)
-    calibrator = SegmentedCalibrator(TS, crossed=crossed).fit(p, np.array(["a", "b", "c"])[y], segments=frame)
+    p, y, frame = shifted(400, 3)
+    calibrator = SegmentedCalibrator(TS, crossed=crossed, n_folds=2).fit(
+        p, np.array(["a", "b", "c"])[y], segments=frame
+    )
     calibrant.save(calibrator, tmp_path / "cal.json")
     again = calibrant.load(tmp_path / "cal.json")
     assert again.summary() == calibrator.summary()
@@ -239,9 +243,8 @@ def test_stores_and_returns(crossed: bool, tmp_path: Any) -> None:
         again.check_state()
 
 
-def test_errors_say_what_to_do() -> None:
-    p, y, frame = shifted(200, 2)
-    calibrator = SegmentedCalibrator(TS).fit(p, y, segments=frame)
+def test_errors_say_what_to_do(small: Any) -> None:
+    p, y, frame, calibrator = small
     with pytest.raises(ValueError, match="needs segments="):
         SegmentedCalibrator(TS).fit(p, y)
     with pytest.raises(ValueError, match="needs segments="):
@@ -277,9 +280,16 @@ def test_texts_of_numpy_and_of_python_are_the_same_levels() -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "predict"])
-def test_every_kind_of_prediction_says_what_is_missing_or_too_much(method: str) -> None:
+@pytest.fixture(scope="module")
+def small() -> tuple[Any, Any, Any, SegmentedCalibrator]:
+    """Rows of two classes with their segments, and a calibrator fitted to them."""
     p, y, frame = shifted(200, 2)
+    return p, y, frame, SegmentedCalibrator(TS).fit(p, y, segments=frame)
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "predict"])
+def test_every_kind_of_prediction_says_what_is_missing_or_too_much(small: Any, method: str) -> None:
+    p, y, frame, segmented = small
     for unfitted in (SegmentedCalibrator(TS), AdaptedCalibrator(TS), ChainedCalibrator(TS, TS)):
         with pytest.raises(NotFittedError):
             getattr(unfitted, method)(p)
@@ -287,7 +297,7 @@ def test_every_kind_of_prediction_says_what_is_missing_or_too_much(method: str) 
     with pytest.raises(ValueError, match="was fitted without segments: leave segments= out"):
         getattr(without, method)(p, segments=frame)
     with pytest.raises(ValueError, match="needs segments="):
-        getattr(SegmentedCalibrator(TS).fit(p, y, segments=frame), method)(p)
+        getattr(segmented, method)(p)
 
 
 def test_bins_of_numbers_are_those_of_repeated_rows() -> None:

@@ -210,8 +210,9 @@ def _open_study(optuna: Any, folder: Path, options: SearchOptions, name: str, us
         "max_cal_rows": options.max_cal_rows,
         "seed": options.seed,
     }
-    storage, title = f"sqlite:///{(folder / 'search.db').resolve()}", f"{options.calibrator}-{options.penalty}"
+    title = f"{options.calibrator}-{options.penalty}"
     with _quiet(optuna):
+        storage = optuna.storages.get_storage(f"sqlite:///{(folder / 'search.db').resolve()}")
         others = [found for found in optuna.get_all_study_names(storage) if found != title]
         if others:
             raise ValueError(f"{folder} holds a search of {others[0]}, not of {title}: use another folder")

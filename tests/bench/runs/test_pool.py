@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from calibrant.bench.runs import pool
 from calibrant.bench.runs.method_spec import make_spec
 from calibrant.bench.runs.one_fit import Options, Setting, fit_method
 from calibrant.bench.runs.pool import Answer, Job, ProcessPool, Worker
@@ -60,7 +61,10 @@ def test_a_method_does_not_change_the_next_one(process: Worker, setting: Setting
     assert again.value["logloss"] != alone.value["logloss"]
 
 
-def test_bytes_in_the_pipe_of_the_answers_fail_their_method_alone(process: Worker) -> None:
+def test_bytes_in_the_pipe_of_the_answers_fail_their_method_alone(
+    process: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_END_SECONDS", 0.1)
     fine = Job(Shrink().predict_proba, (np.eye(3),))
     alone, odd, after = done(process, [fine, Job(Scribbling().fit, (np.eye(3), np.arange(3))), fine])
     assert (odd.status, odd.message) == ("failed", "the process stopped answering")
@@ -155,10 +159,10 @@ def test_a_job_that_cannot_be_found_or_returned_is_an_answer(process: Worker, mo
 
 
 def test_a_pool_answers_every_call_once_and_goes_on() -> None:
-    with ProcessPool(2) as pool:
+    with ProcessPool(2) as processes:
         for _ in range(2):
             batches = ((size, [Job(len, ("a" * i,)) for i in range(size)]) for size in range(5))
-            answers = {name: [answer.value for answer in answers] for name, answers in pool.run(batches)}
+            answers = {name: [answer.value for answer in answers] for name, answers in processes.run(batches)}
             assert answers == {size: list(range(size)) for size in range(5)}
 
 
@@ -167,8 +171,8 @@ def test_what_breaks_while_batches_are_made_reaches_the_caller() -> None:
         yield "first", [Job(len, ("a",))]
         raise KeyError("second")
 
-    with ProcessPool(2) as pool, pytest.raises(KeyError, match="second"):
-        list(pool.run(batches()))
+    with ProcessPool(2) as processes, pytest.raises(KeyError, match="second"):
+        list(processes.run(batches()))
 
 
 def test_batches_whose_answers_were_lost_are_done_again() -> None:
@@ -179,7 +183,7 @@ def test_batches_whose_answers_were_lost_are_done_again() -> None:
             self.lost += 1
             return None if self.lost <= 2 else super()._answers(future, jobs)
 
-    with Forgetful(1) as pool:
+    with Forgetful(1) as processes:
         batches = [(name, [Job(len, (name,))]) for name in ("a", "bc", "def")]
-        assert {name: answers[0].value for name, answers in pool.run(batches)} == {"a": 1, "bc": 2, "def": 3}
-    assert pool.lost == 5
+        assert {name: answers[0].value for name, answers in processes.run(batches)} == {"a": 1, "bc": 2, "def": 3}
+    assert processes.lost == 5

@@ -19,6 +19,7 @@ from calibrant.bench.runs.runner import plan, result_row, run_benchmark
 from calibrant.bench.runs.store import COLUMNS, ResultFolder, merge_results, row_key
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions
 from calibrant.files.prediction_sets.hdf5 import write_hdf5
+from tests.bench.here import work_here
 from tests.bench.odd_methods import fits
 from tests.needs import needs
 
@@ -53,9 +54,12 @@ def shrink(tmp_path: Path, **params: float) -> tuple[str, Path]:
     return f"shrink=tests.bench.odd_methods:Shrink({arguments})", count
 
 
-def test_results_are_tidy_and_right(source: MemorySource, file: Path, tmp_path: Path) -> None:
+def test_results_are_tidy_and_right(
+    source: MemorySource, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sklearn.metrics import accuracy_score, log_loss
 
+    work_here(monkeypatch)
     run_benchmark(file, ["tests.bench.odd_methods:Shrink(weight=0.25)"], tmp_path, n_jobs=1)
     table = pd.read_parquet(tmp_path / "results.parquet")
     assert list(table.columns) == list(COLUMNS)

@@ -17,6 +17,8 @@ needs("jinja2")
 
 from calibrant.bench.study import study_report  # noqa: E402
 from calibrant.bench.study.figures import FIGURES, make_figures, read_tables  # noqa: E402
+from calibrant.bench.study.results import check_results  # noqa: E402
+from calibrant.bench.study.study_tables import build_tables  # noqa: E402
 
 # How results are spoiled, and what the notes then say.
 ODD = {
@@ -66,22 +68,31 @@ def report_of(make_results, tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_odd_results_end_in_tables_and_a_page_with_a_note(report_of, name):
+DRAWN = ("all ties", "baseline alone", "one dataset", "no times", "infinite", "all failed", "strange names")
+SHOWN = (*DRAWN, "sizes unknown")
+"""What is odd in each way that tables and pages can meet: nothing to compare, to count or to write down."""
+
+
+@pytest.mark.parametrize("name", [name for name, (_, message) in ODD.items() if message and name not in SHOWN])
+def test_what_is_odd_is_noted(make_results, name):
+    spoil, message = ODD[name]
+    _, notes = build_tables(check_results(spoil(make_results())))
+    assert any(message in note for note in notes), notes
+
+
+@pytest.mark.parametrize("name", [*SHOWN, *(pytest.param(n, marks=pytest.mark.slow) for n in ODD if n not in SHOWN)])
+def test_odd_results_end_in_tables_and_a_page(report_of, name):
     report = report_of(name)
     assert report.page.stat().st_size > 10_000
     message = ODD[name][1]
     assert any(message in note for note in report.notes) if message else True, report.notes
 
 
-SLOW = ("baseline alone", "one dataset", "all ties", "no times")
-
-
 @pytest.mark.parametrize(
     ("name", "layout"),
-    [(name, True) for name in ("infinite", "all failed", "strange names")]
-    + [(name, False) for name in SLOW]
-    + [pytest.param(name, True, marks=pytest.mark.slow) for name in SLOW],
+    [("strange names", True)]
+    + [(name, False) for name in DRAWN[1:-1]]
+    + [pytest.param(name, True, marks=pytest.mark.slow) for name in DRAWN[:-1]],
 )
 def test_odd_tables_are_drawn(report_of, name, layout):
     drawn = dict(make_figures(read_tables(report_of(name).directory / "tables")))

@@ -38,6 +38,7 @@ ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "
 }
 """Environment in which libraries use one thread, so that fits side by side do not slow each other down."""
 _LOOK_SECONDS = 0.5  # how soon a death is seen if another process keeps the pipe open
+_END_SECONDS = 5.0  # how long a process that closed its pipes may take to end
 _START = "import sys; sys.path[:] = {!r}; from calibrant.bench.runs.pool import work; work()"
 
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
@@ -250,7 +251,7 @@ class _Process:
 
     def _ended(self) -> _Unanswered:
         try:
-            code = self._popen.wait(timeout=5.0)
+            code = self._popen.wait(timeout=_END_SECONDS)
         except subprocess.TimeoutExpired:
             by = "stopped answering"  # it closed its descriptors and lives on
         else:

@@ -133,31 +133,26 @@ class Repair:
         return f"{what}{where}: {self.gain:.4f} of log loss saved, estimated from {self.size}."
 
 
-def most_wrong(kind: str, column: int, data: Sample) -> tuple[str, int]:
-    """What to blame for an alarm of the slope: a class, if wrong frequencies cost the rows more than the slope does.
+def measure(kind: str, column: int, data: Sample) -> tuple[str, int, float, Estimate]:
+    """What changed, what was predicted and what is observed; not a number where no row is left to measure it on.
 
-    A class that becomes more frequent also brings money to those who bet on a slope, if it is the less probable one.
+    A class is to blame for an alarm of the slope if wrong frequencies cost the rows more than the slope does: a class
+    that becomes more frequent also brings money to those who bet on a slope, if it is the less probable one.
     """
-    if kind != "slope" or data.n_rows < _FEWEST:
-        return kind, column
-    found = separate(data, data)
-    if found.means.gain <= found.slope.gain:
-        return kind, column
-    expected, observed = data.each @ data.proba, data.class_counts
-    bet_on = classes_bet_on(data.n_classes)
-    off = np.abs(observed - expected) / np.sqrt(np.maximum(expected, 1.0))
-    return "class", int(bet_on[np.argmax(off[bet_on])])
-
-
-def measure(kind: str, column: int, data: Sample) -> tuple[float, Estimate]:
-    """What was predicted and what is observed; not a number where no row is left to measure it on."""
     if not data.n_rows:
-        return float("nan"), Estimate(float("nan"), float("nan"), float("nan"), LEVEL)
+        return kind, column, float("nan"), Estimate(float("nan"), float("nan"), float("nan"), LEVEL)
     if kind == "slope":
-        return 1.0, separate(data, data, LEVEL).fitted_slope
+        found = separate(data, data, LEVEL)
+        if data.n_rows < _FEWEST or found.means.gain <= found.slope.gain:
+            return kind, column, 1.0, found.fitted_slope
+        expected, observed = data.each @ data.proba, data.class_counts
+        bet_on = classes_bet_on(data.n_classes)
+        off = np.abs(observed - expected) / np.sqrt(np.maximum(expected, 1.0))
+        kind, column = "class", int(bet_on[np.argmax(off[bet_on])])
     given: dict[str, Any] = {"sample_weight": data.counts, "groups": data.groups, "classes": range(data.n_classes)}
     share = reliability_table(data.y, data.proba, pos_label=column, n_bins=1, level=LEVEL, **given)
-    return float(share.score[0]), Estimate(float(share.frequency[0]), float(share.low[0]), float(share.high[0]), LEVEL)
+    frequency = Estimate(float(share.frequency[0]), float(share.low[0]), float(share.high[0]), LEVEL)
+    return kind, column, float(share.score[0]), frequency
 
 
 def fit_repair(calibrator: Calibrator, data: Sample, segment: str | None) -> Repair | None:

@@ -20,7 +20,7 @@ from calibrant.deployment.monitoring.bets import (
     log_sum,
     segment_names,
 )
-from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, measure, most_wrong
+from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, measure
 from calibrant.deployment.monitoring.history import (
     BatchLog,
     Entry,
@@ -393,11 +393,10 @@ class CalibrationMonitor:
             return None
         kind, column, segment, since = self._blame
         data = self._recent.take(self.rows_ - since, segment)
-        kind, column = most_wrong(kind, column, data)
+        kind, column, predicted, found = measure(kind, column, data)
         label = None if kind == "slope" else self.classes_.tolist()[column]
-        measured = measure(kind, column, data)
         began = self.history_.name_at(since)
-        return Change(kind, label, segment, since, data.n_rows, str(data), *measured, began)
+        return Change(kind, label, segment, since, data.n_rows, str(data), predicted, found, began)
 
     def repair(self) -> Repair | None:
         """The smallest repair that removes the change, fitted to the labelled rows since it began; None if none is.
