@@ -13,8 +13,6 @@ def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
 
     `homes` has the module of each name, relative to the package; ``"."`` for a name that is a module itself.
 
-    Examples
-    --------
     >>> getter, _, names = attach("calibrant", {"softmax": ".", "log_odds": ".simplex"})
     >>> names
     ['log_odds', 'softmax']

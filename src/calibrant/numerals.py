@@ -10,8 +10,6 @@ from typing import Any
 def number(value: float, digits: int = 4) -> str:
     """A number for a table, with a true minus sign (U+2212); nothing for NaN.
 
-    Examples
-    --------
     >>> number(0.12345), number(-0.5, 2), number(float("nan"))
     ('0.1235', '−0.50', '')
     """
@@ -25,8 +23,6 @@ def number(value: float, digits: int = 4) -> str:
 def class_text(name: object) -> str:
     """A class in a sentence: one that is called by a number needs a word before it.
 
-    Examples
-    --------
     >>> class_text("fraud"), class_text(1)
     ('fraud', 'class 1')
     """
@@ -37,8 +33,6 @@ def class_text(name: object) -> str:
 def signed(value: float, digits: int = 4) -> str:
     """A difference for a table.
 
-    Examples
-    --------
     >>> signed(0.01, 2), signed(-0.01, 2), signed(0.0, 2)
     ('+0.01', '−0.01', '0.00')
     """
@@ -49,8 +43,6 @@ def signed(value: float, digits: int = 4) -> str:
 def percent(value: float, digits: int | None = None) -> str:
     """A share as a percentage, with as many digits as a small one needs.
 
-    Examples
-    --------
     >>> percent(0.8125), percent(0.00234), percent(0.5, 0)
     ('81.2%', '0.23%', '50%')
     """
@@ -66,8 +58,6 @@ def percent(value: float, digits: int | None = None) -> str:
 def distinct_percents(values: Sequence[float]) -> list[str]:
     """Shares in ascending order as percentages that read differently; very near to 0 or 1, their distance from it.
 
-    Examples
-    --------
     >>> distinct_percents([0.0, 0.25, 0.5, 1.0])
     ['0.0%', '25.0%', '50.0%', '100.0%']
     >>> distinct_percents([0.0, 2e-30, 0.5001, 0.5002, 0.9998, 1 - 3e-12, 1.0])
@@ -100,8 +90,6 @@ def _near_end(value: float, digits: int) -> str:
 def p_text(p: float, draws: int = 0) -> str:
     """A p-value, as exact as the draws of labels that it comes from allow; 0 is a p-value without draws.
 
-    Examples
-    --------
     >>> p_text(0.001), p_text(0.2345), p_text(1e-20), p_text(0.001, 999)
     ('p = 0.001', 'p = 0.23', 'p < 0.001', 'p ≤ 0.001, as small as 999 draws can tell')
     """
@@ -114,8 +102,6 @@ def p_text(p: float, draws: int = 0) -> str:
 def count(value: float) -> str:
     """A number of rows, of which there may be fractions.
 
-    Examples
-    --------
     >>> count(2070.4), count(3.25)
     ('2,070', '3.2')
     """
@@ -125,8 +111,6 @@ def count(value: float) -> str:
 def excess(ratio: float) -> str:
     """How far a class is predicted too often or too rarely, from the ratio of expected to observed rows.
 
-    Examples
-    --------
     >>> excess(17.2), excess(1 / 17.2), excess(1.14), excess(0.88), excess(1.0)
     ('17 times too many', '17 times too few', '14% too many', '12% too few', 'as many as observed')
     """
@@ -151,8 +135,6 @@ def span(estimate: Any, digits: int = 4) -> str:
 def power_of_ten(exponent: int) -> str:
     """Ten to a power, with a raised exponent.
 
-    Examples
-    --------
     >>> power_of_ten(-6)
     '10⁻⁶'
     """

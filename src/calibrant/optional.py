@@ -15,8 +15,6 @@ from urllib.request import url2pathname
 def require(module: str, *, extra: str) -> ModuleType:
     """Import `module`, or say which extra of calibrant brings it.
 
-    Examples
-    --------
     >>> require("json", extra="cli").dumps([1])
     '[1]'
     """

@@ -29,8 +29,6 @@ def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | N
 
     To `center` is to subtract each row's mean, which makes the map a one-to-one inverse of the softmax.
 
-    Examples
-    --------
     >>> log_probabilities([[1.0, 0.0]]).round(2)
     array([[  0.  , -87.34]])
     """
@@ -54,8 +52,6 @@ def log_in_place(p: FloatArray) -> FloatArray:
 def log_odds(p: ArrayLike) -> FloatArray:
     """Binary logits ``log p - log1p(-p)``, clipped to ``±|LOG_FLOOR|``.
 
-    Examples
-    --------
     >>> log_odds([0.5, 1.0, 1 - 1e-8]).round(2)
     array([ 0.  , 87.34, 18.42])
     """
@@ -68,8 +64,6 @@ def log_odds(p: ArrayLike) -> FloatArray:
 def log_softmax(z: ArrayLike) -> FloatArray:
     """Logarithm of the softmax along the last axis; ``-inf`` marks an impossible class.
 
-    Examples
-    --------
     >>> bool(np.allclose(np.exp(log_softmax([0.0, np.log(3.0)])), [0.25, 0.75]))
     True
     """
@@ -90,8 +84,6 @@ def softmax_inplace(z: FloatArray) -> FloatArray:
 def softmax(z: ArrayLike) -> FloatArray:
     """Softmax along the last axis.
 
-    Examples
-    --------
     >>> softmax([0.0, 0.0, -np.inf])
     array([0.5, 0.5, 0. ])
     """

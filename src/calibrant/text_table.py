@@ -14,8 +14,6 @@ def aligned(rows: Sequence[Sequence[str]], left: int | Sequence[bool] = 1, gap: 
 
     `left` is how many columns, or which, are aligned to the left; the others are aligned to the right.
 
-    Examples
-    --------
     >>> print(aligned([["method", "rank"], ["ts", "2.0"], ["sms", "1.5"]]))
     method  rank
     ts       2.0
@@ -31,8 +29,6 @@ def aligned(rows: Sequence[Sequence[str]], left: int | Sequence[bool] = 1, gap: 
 def encodable(text: str) -> str:
     r"""Text that can be written: lone surrogates, as in the names of undecodable files, are spelled out.
 
-    Examples
-    --------
     >>> print(encodable("caf\udce9"))
     caf\udce9
     """
@@ -42,8 +38,6 @@ def encodable(text: str) -> str:
 def as_cell(text: str) -> str:
     """Text as a cell of a CSV file that no spreadsheet program takes for a formula; `from_cell` gives it back.
 
-    Examples
-    --------
     >>> as_cell("=1+1"), from_cell(as_cell("=1+1")), as_cell("it's plain")
     ("'=1+1", '=1+1', "it's plain")
     """
@@ -59,8 +53,6 @@ def from_cell(cell: str) -> str:
 def list_names(names: Iterable[Any], limit: int = 20, write: Callable[[Any], str] = repr) -> str:
     """Names for a message, which stays short however many and however long they are: `limit` of them, by `write`.
 
-    Examples
-    --------
     >>> list_names(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     >>> list_names(["p_cat = cat", "p_dog = dog"], write=str)

@@ -64,6 +64,15 @@ def test_errors_name_the_shapes() -> None:
         get_calibrator("ts").fit(p, y, axis=7)
     with pytest.raises(ValueError, match=r"y has shape \(2, 5\), expected \(2, 5, 6\)"):
         get_calibrator("ts").fit(p, y[..., 0], axis=1)
+    for axis, labels in ((1, y), (None, y.ravel())):
+        rows = p if axis else np.moveaxis(p, 1, -1).reshape(-1, 4)
+        for beside in ("sample_weight", "groups"):
+            with pytest.raises(ValueError, match=rf"{beside} has shape \(7,\), expected"):
+                get_calibrator("ts").fit(rows, labels, axis=axis, ignore_index=255, **{beside: np.ones(7)})
+            with pytest.raises(ValueError, match=rf"{beside} has shape \(7,\), expected"):
+                evaluate(labels, rows, axis=axis, ignore_index=255, **{beside: np.ones(7)})
+    with pytest.raises(ValueError, match="blocks are consecutive rows"):
+        evaluate(y, p, axis=1, blocks=2)
     with pytest.raises(ValueError, match="y holds nothing but ignore_index=255"):
         get_calibrator("ts").fit(p, np.full_like(y, 255), axis=1, ignore_index=255)
 

@@ -33,7 +33,7 @@ from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_sca
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.inputs.class_columns import check_second_class, fitted_columns, order_of_columns
-from calibrant.inputs.dense import from_rows, labelled_rows, rows_beside, to_rows
+from calibrant.inputs.dense import from_rows, labelled_rows, to_rows
 from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import (
     are_positions,
@@ -158,8 +158,8 @@ class Calibrator(
                 probabilities=not self.takes_logits,
             )
         if axis is not None or ignore_index is not None:
-            groups = rows_beside(groups, X, y, axis, ignore_index, "groups")
-            X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
+            beside = {"sample_weight": sample_weight, "groups": groups}
+            X, y, sample_weight, groups = labelled_rows(X, y, axis, ignore_index, **beside)
         self._check_parameters()
         for name in ("batches_", "score_factor_", "score_shift_", "scores_seen_", "percentages_"):  # of an earlier fit
             self.__dict__.pop(name, None)

@@ -302,7 +302,9 @@ class BatchReader:
         words = self.words
         try:
             if self.axis is not None or self.ignore_index is not None:
-                X, y, weight = labelled_rows(X, y, weight, self.axis, self.ignore_index, words, may_be_empty=True)
+                X, y, weight = labelled_rows(
+                    X, y, self.axis, self.ignore_index, words, may_be_empty=True, sample_weight=weight
+                )
             if len(X) == 0 and len(y) == 0:
                 return
             array, names = as_matrix(X, words)

@@ -6,7 +6,7 @@ back the shape that the predictions had. Arrays and torch tensors are treated al
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -44,55 +44,43 @@ def from_rows(p: Any, X: Any, axis: int) -> Any:
 def labelled_rows(
     X: object,
     y: Any,
-    weight: object,
     axis: int | None,
     ignore_index: Label,
     words: Words = CALIBRATOR,
     *,
     may_be_empty: bool = False,
-) -> tuple[Any, Any, Any]:
-    """Predictions, labels and weights with one row per place, without the places whose label is `ignore_index`.
+    **beside: Any,
+) -> tuple[Any, ...]:
+    """Predictions, labels and what is `beside` them with one row per place, without those labelled `ignore_index`.
 
-    Unless they `may_be_empty`, as some of many batches may, it is an error if no place is left.
+    Weights and groups have the shape of the labels; `None`, and one number for all rows, stay as they are. Unless rows
+    `may_be_empty`, as those of some of many batches may, it is an error if no place is left.
 
     >>> X, y = np.full((1, 2, 1, 3), 0.5), np.array([[[0, 1, 255]]])
-    >>> P, labels, _ = labelled_rows(X, y, None, axis=1, ignore_index=255)
-    >>> P.shape, labels.tolist()
-    ((2, 2), [0, 1])
+    >>> P, labels, weight = labelled_rows(X, y, 1, 255, sample_weight=np.array([[[1.0, 2.0, 3.0]]]))
+    >>> P.shape, labels.tolist(), weight.tolist()
+    ((2, 2), [0, 1], [1.0, 2.0])
     """
-    rows, labels = X, y
+    places = list(np.shape(cast(Any, X if axis is not None else y)))
     if axis is not None:
-        rows, labels = to_rows(X, axis, words), _flat(y, X, axis, words.labels)
-    weight = rows_beside(weight, X, y, axis, ignore_index, "sample_weight", words)
+        rows = to_rows(X, axis, words)
+        del places[axis]
+        X, y = rows, _flat(y, places, words.labels)
+    for name, values in beside.items():
+        if np.ndim(values) > 0 and not (axis is None and is_dask(values)):
+            beside[name] = _flat(values, places, name)
     if ignore_index is None:
-        return rows, labels, weight
-    labels = labels if is_dask(labels) else to_numpy(labels, words.labels)
+        return X, y, *beside.values()
+    labels = y if is_dask(y) else to_numpy(y, words.labels)
     kept = labels != ignore_index
     if not may_be_empty and not is_dask(kept) and not kept.any():
         raise ValueError(f"{words.labels} holds nothing but ignore_index={ignore_index!r}.")
-    return _some(rows, kept), labels[kept], weight
+    some = (part if np.ndim(part) == 0 else _some(part, kept) for part in beside.values())
+    return _some(X, kept), labels[kept], *some
 
 
-def rows_beside(
-    values: Any, X: object, y: object, axis: int | None, ignore_index: Label, name: str, words: Words = CALIBRATOR
-) -> Any:
-    """Weights or groups of the rows that `labelled_rows` makes, from an array of the shape of the labels.
-
-    `None`, and one number for all rows, stay as they are.
-    """
-    if values is None or np.ndim(values) == 0:
-        return values
-    if axis is not None:
-        values, y = _flat(values, X, axis, name), _flat(y, X, axis, words.labels)
-    if ignore_index is None:
-        return values
-    kept = (y if is_dask(y) else to_numpy(y, words.labels)) != ignore_index
-    return values[kept] if is_dask(values) else to_numpy(values, name)[kept]
-
-
-def _flat(values: Any, X: Any, axis: int, name: str) -> Any:
-    places = list(np.shape(X))
-    del places[axis]
+def _flat(values: Any, places: list[int], name: str) -> Any:
+    """One value for each row, from an array with one for each place."""
     array = values if is_tensor(values) or is_dask(values) else to_numpy(values, name)
     if list(array.shape) != places:
         raise ValueError(

@@ -20,7 +20,7 @@ from calibrant.inputs.samples import check_sample
 from calibrant.inputs.top_k import TopK
 from calibrant.inputs.words import METRIC
 from calibrant.metrics.intervals import DEFAULT_METRICS, estimates
-from calibrant.metrics.running import RunningMetrics, dense_groups
+from calibrant.metrics.running import RunningMetrics, refuse_blocks
 from calibrant.metrics.scalars import find_scalar
 from calibrant.threads import limited
 
@@ -99,8 +99,9 @@ def evaluate(
         reader = BatchReader(source, classes=classes, axis=axis, ignore_index=ignore_index, words=METRIC)
         return _of_batches(reader, metrics, classes, options, level)
     if axis is not None or ignore_index is not None:
-        groups = dense_groups(y_prob, y_true, groups, blocks, axis, ignore_index)
-        y_prob, y_true, sample_weight = labelled_rows(y_prob, y_true, sample_weight, axis, ignore_index, METRIC)
+        refuse_blocks(blocks)
+        beside: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups}
+        y_prob, y_true, sample_weight, groups = labelled_rows(y_prob, y_true, axis, ignore_index, METRIC, **beside)
     if is_dask(y_prob):
         return _of_partitions(y_true, y_prob, sample_weight, metrics, classes, options, level)
     metrics = DEFAULT_METRICS if metrics is None else metrics

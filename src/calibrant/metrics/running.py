@@ -100,13 +100,10 @@ class Sums:
         return interval(value, moved, level=level, kind="corrected", lower=0.0, upper=1.0)
 
 
-def dense_groups(y_prob: Any, y_true: Any, groups: Any, blocks: int | None, axis: int | None, ignored: Any) -> Any:
-    """Groups of dense outputs as one per row, in the order of `labelled_rows`."""
+def refuse_blocks(blocks: int | None) -> None:
+    """Places of dense outputs have no order in which they could be consecutive."""
     if blocks is not None:
         raise ValueError("blocks are consecutive rows; for dense outputs give groups in the shape of the labels")
-    if groups is not None and np.shape(groups) != np.shape(y_true):
-        raise ValueError(f"groups has shape {np.shape(groups)}, expected that of the labels, {np.shape(y_true)}")
-    return labelled_rows(y_prob, y_true, groups, axis, ignored, METRIC, may_be_empty=True)[2]
 
 
 class RunningMetrics:
@@ -182,9 +179,10 @@ class RunningMetrics:
                 raise ValueError(f"group {min(again)!r} is in two parts: all rows of a group must be in one update")
             self._last_groups = here
         if axis is not None or ignore_index is not None:
-            groups = dense_groups(y_prob, y_true, groups, blocks, axis, ignore_index)
-            y_prob, y_true, sample_weight = labelled_rows(
-                y_prob, y_true, sample_weight, axis, ignore_index, METRIC, may_be_empty=True
+            refuse_blocks(blocks)
+            beside = {"sample_weight": sample_weight, "groups": groups}
+            y_prob, y_true, sample_weight, groups = labelled_rows(
+                y_prob, y_true, axis, ignore_index, METRIC, may_be_empty=True, **beside
             )
         if len(cast(Any, y_true)):
             data = check_sample(y_true, y_prob, sample_weight, self.classes, groups=groups, blocks=blocks)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.arrow import compute, pa
-from calibrant.files.tables.table import Table
+from calibrant.files.tables.table import Table, compute, pa
 from calibrant.inputs.class_columns import label_text
 from calibrant.inputs.rows import are_percentages, whole_of_probabilities
 from calibrant.inputs.words import HintedError, RequestError, UnknownLabelError

@@ -23,13 +23,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files.archives import ArchiveError, FileTooLargeError, check_size, open_archive
-from calibrant.files.tables.arrow import ipc, pa, parquet
-from calibrant.files.tables.table import CHUNK_ROWS, LONGEST_LINE, Batch, RecordTable, Table, TableError
+from calibrant.files.tables.table import CHUNK_ROWS, LONGEST_LINE, Batch, Table, TableError, ipc, pa, parquet
 from calibrant.optional import require
 from calibrant.text_table import list_names
 
 #: What the matrix of an npy file, which has no names in it, is called.
 NPY_NAME = "p"
+
+
+class RecordTable(Table):
+    """A file that an Arrow reader, or NumPy, hands over in batches of typed columns."""
+
+    def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
+        first = 1
+        try:
+            for data in self._record_batches(None if columns is None else list(columns)):
+                if data.num_rows:
+                    yield Batch(data, np.arange(first, first + data.num_rows))
+                    first += data.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"{self.name} is damaged: {error}") from error
+
+    @abstractmethod
+    def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Arrow record batches with these columns, or with all of them."""
 
 
 class ParquetTable(RecordTable):

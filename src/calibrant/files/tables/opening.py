@@ -22,9 +22,8 @@ from typing import Any
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
-from calibrant.files.tables.arrow import pa
 from calibrant.files.tables.formats import ArrayTable, ExcelTable, FeatherTable, JsonLinesTable, ParquetTable
-from calibrant.files.tables.table import SUFFIXES, Batch, Table, TableError, file_format
+from calibrant.files.tables.table import SUFFIXES, Batch, Table, TableError, file_format, pa
 from calibrant.files.tables.text import CsvTable
 from calibrant.inputs.words import RequestError
 from calibrant.optional import require

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.arrow import pa
 from calibrant.files.tables.cells import (
     Numbers,
     group_codes,
@@ -22,7 +21,7 @@ from calibrant.files.tables.cells import (
     to_numbers,
     to_text,
 )
-from calibrant.files.tables.table import Batch
+from calibrant.files.tables.table import Batch, pa
 from calibrant.inputs.class_columns import NamedColumns
 from calibrant.inputs.observations import repeated_rows
 from calibrant.inputs.probability_columns import ProbabilityColumns

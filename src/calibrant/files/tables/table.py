@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.arrow import pa
 from calibrant.inputs.words import HintedError, RequestError
+from calibrant.optional import require
 from calibrant.text_table import list_names
 
 #: Rows of a chunk, where the format does not set them itself: a thousand classes of them take half a gigabyte.
@@ -39,6 +39,21 @@ SUFFIXES = {
     ".npz": "npz",
     ".npy": "npy",
 }
+
+
+class _OnFirstUse:
+    """A module of Arrow, imported on first use: without it, the error says how to install it."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        setattr(self, name, found := getattr(require(self._module, extra="cli"), name))
+        return found
+
+
+pa, compute = _OnFirstUse("pyarrow"), _OnFirstUse("pyarrow.compute")
+arrow_csv, ipc, parquet = _OnFirstUse("pyarrow.csv"), _OnFirstUse("pyarrow.ipc"), _OnFirstUse("pyarrow.parquet")
 
 
 class TableError(HintedError):
@@ -109,21 +124,3 @@ class Table(ABC):
                 raise RequestError(
                     f"{self.name} has no column {name!r}; its columns are {list_names(self.columns)}", *hints
                 )
-
-
-class RecordTable(Table):
-    """A file that an Arrow reader, or NumPy, hands over in batches of typed columns."""
-
-    def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
-        first = 1
-        try:
-            for data in self._record_batches(None if columns is None else list(columns)):
-                if data.num_rows:
-                    yield Batch(data, np.arange(first, first + data.num_rows))
-                    first += data.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.name} is damaged: {error}") from error
-
-    @abstractmethod
-    def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
-        """Arrow record batches with these columns, or with all of them."""

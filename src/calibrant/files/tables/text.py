@@ -20,8 +20,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from calibrant.files.tables.arrow import arrow_csv, pa
-from calibrant.files.tables.table import LONGEST_LINE, Batch, Table, TableError
+from calibrant.files.tables.table import LONGEST_LINE, Batch, Table, TableError, arrow_csv, pa
 
 #: Bytes of text handled at a time: enough that the start of a block costs nothing, few for the memory.
 CSV_BLOCK = 1 << 23

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files.atomic import NotARegularFileError, atomic_stream, check_replaceable
-from calibrant.files.tables.arrow import compute, ipc, pa, parquet
 from calibrant.files.tables.cells import cast_text, is_bytes
-from calibrant.files.tables.table import Table, TableError, file_format
+from calibrant.files.tables.table import Table, TableError, compute, file_format, ipc, pa, parquet
 from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 
