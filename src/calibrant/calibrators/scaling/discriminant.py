@@ -107,7 +107,7 @@ def feature_sums(block: Sample, x: FloatArray, expected: FloatArray) -> ClassSum
     if block.counts is not None:
         expected *= block.counts[:, None]
         weighted = x * block.counts[:, None]
-    return ClassSums(block.class_counts, labels @ x, expected.sum(axis=0), expected.T @ x, weighted.T @ x)
+    return ClassSums(block.class_counts, np.asarray(labels @ x), expected.sum(axis=0), expected.T @ x, weighted.T @ x)
 
 
 def discriminant_map(sums: ClassSums, shrinkage: float, prior_rows: float) -> AffineMap:

@@ -206,9 +206,15 @@ def _fit_brier(x: FloatArray, y: IntArray, share: FloatArray) -> float:
         slope = 2.0 * float(share @ np.einsum("nk,nk->n", p, moment))
         return score, np.array([alpha * slope])
 
-    bounds = [tuple(np.log(_BOUNDS))]
-    options = {"ftol": 1e-15, "gtol": 1e-10}
-    result = minimize(value, np.zeros(1), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    low, high = np.log(_BOUNDS)
+    result = minimize(
+        value,
+        np.zeros(1),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(low, high)],
+        options={"ftol": 1e-15, "gtol": 1e-10},
+    )
     return float(np.exp(result.x[0]))
 
 
@@ -236,13 +242,19 @@ def _log_weights(hit: FloatArray, share: FloatArray) -> FloatArray:
         p = np.maximum(hit @ w, _FLOOR)
         return -float(share @ np.log(p)), -((share / p) @ hit)
 
+    def excess(w: FloatArray) -> float:
+        return float(w.sum()) - 1.0
+
+    def slopes(w: FloatArray) -> FloatArray:
+        return np.ones_like(w)
+
     result = minimize(
         value,
         np.array([0.98, 0.01, 0.01]),
         jac=True,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * 3,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like},
+        constraints={"type": "eq", "fun": excess, "jac": slopes},
         options={"ftol": 1e-14, "maxiter": 200},
     )
     w = np.clip(result.x, 0.0, 1.0)

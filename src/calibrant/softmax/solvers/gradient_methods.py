@@ -47,14 +47,26 @@ class LBFGS(Solver):
             latest["objective"] = value
             return value, gradient.ravel()
 
-        def stop(_: FloatArray) -> None:
+        def stop(xk: FloatArray) -> None:
             if latest["gap"] <= tol * max(1.0, latest["objective"]):
                 raise StopIteration
 
         # Without a gap the gradient decides: its norm must shrink like the square root of the decrement.
         gradient_tolerance = 0.0 if penalty.certifies else min(np.sqrt(tol) * 1e-3, 1e-5)
-        options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 0.0, "gtol": gradient_tolerance, "maxcor": 20}
-        result = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", callback=stop, options=options)
+        result = minimize(
+            objective,
+            start.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            callback=stop,
+            options={
+                "maxiter": max_iter,
+                "maxfun": 4 * max_iter,
+                "ftol": 0.0,
+                "gtol": gradient_tolerance,
+                "maxcor": 20,
+            },
+        )
         theta = np.asarray(result.x).reshape(problem.shape)
         solution = certify(problem, penalty, theta, int(result.nit), tol)
         if not penalty.certifies:
