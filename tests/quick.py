@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from calibrant.report import report_tables, validation_document
+from calibrant.metrics import hypothesis, running
+from calibrant.report import comparison, label_page, report_tables, validation_document
 from calibrant.workflows import evaluating
 
 #: What resamples, and how many resamples are enough here.
@@ -19,12 +20,20 @@ RESAMPLING = (
     (evaluating, "validation_table", 10),
     (evaluating, "metrics_of", 50),
     (evaluating, "confidence_interval", 50),
-    (evaluating, "calibration_test", 199),
+    (evaluating, "calibration_test", 120),
+    (label_page, "measure", 20),
     (report_tables, "decision_curve", 10),
     (report_tables, "murphy_diagram", 10),
 )
-ORIGINALS = [(module, name, getattr(module, name)) for module, name, _ in RESAMPLING]
-REFITS, RATIOS = report_tables.REFITS, report_tables.FEW_RESAMPLES
+#: Numbers of resamples and draws that stand at the top of modules, and what is enough here.
+NUMBERS = (
+    (report_tables, "REFITS", 5),
+    (report_tables, "FEW_RESAMPLES", 10),
+    (comparison, "RESAMPLES", (50, 50)),
+    (running, "RESAMPLES", 20),
+    (hypothesis, "DRAWS", 99),
+)
+ORIGINALS = [(module, name, getattr(module, name)) for module, name, _ in (*RESAMPLING, *NUMBERS)]
 
 
 def _with(function: Callable[..., Any], n_resamples: int) -> Callable[..., Any]:
@@ -37,8 +46,8 @@ def few() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, number in RESAMPLING:
             patch.setattr(module, name, _with(getattr(module, name), number))
-        patch.setattr(report_tables, "REFITS", 5)
-        patch.setattr(report_tables, "FEW_RESAMPLES", 10)
+        for module, name, value in NUMBERS:
+            patch.setattr(module, name, value)
         yield
 
 
@@ -48,8 +57,6 @@ def every() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, original in ORIGINALS:
             patch.setattr(module, name, original)
-        patch.setattr(report_tables, "REFITS", REFITS)
-        patch.setattr(report_tables, "FEW_RESAMPLES", RATIOS)
         yield
 
 

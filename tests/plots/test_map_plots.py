@@ -102,7 +102,9 @@ def test_numbers_only_where_they_are_legible() -> None:
     assert len(CorrectionMatrixDisplay(correction).plot(ax=ax, values=True).ax_.texts) == 100
 
 
-@pytest.mark.parametrize(("k", "size"), [(3, 3.0), (10, 4.0), (40, 6.0), (100, 5.0)])
+@pytest.mark.parametrize(
+    ("k", "size"), [pytest.param(3, 3.0, marks=pytest.mark.slow), (10, 4.0), (40, 6.0), (100, 5.0)]
+)
 def test_tick_labels_do_not_overlap(k: int, size: float) -> None:
     rng = np.random.default_rng(0)
     names = tuple(f"class {i}" for i in range(k))

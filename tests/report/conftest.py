@@ -18,4 +18,4 @@ def sharpened(n_rows: int, n_classes: int, power: float, seed: int = 0) -> Sampl
 
 @pytest.fixture(scope="session")
 def overconfident() -> Sample:
-    return sharpened(1500, 4, 2.0)
+    return sharpened(1000, 4, 2.0)

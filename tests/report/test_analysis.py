@@ -76,6 +76,7 @@ def test_after_is_never_in_sample() -> None:
     assert after == pytest.approx(log_loss(data.y, held_out[0].data.proba))
 
 
+@pytest.mark.usefixtures("every_resample")
 def test_paired_interval_is_that_of_the_differences() -> None:
     rng = np.random.default_rng(0)
     shared = 5 * rng.standard_normal(2000)
@@ -87,6 +88,7 @@ def test_paired_interval_is_that_of_the_differences() -> None:
     assert found.high - found.low == pytest.approx(2 * error, rel=0.2)
 
 
+@pytest.mark.usefixtures("every_resample")
 def test_the_default_is_recommended_unless_another_is_clearly_better(overconfident: Sample) -> None:
     default = "auto"
     held_out, _ = cross_validate(overconfident, ["ts", default])

@@ -402,8 +402,8 @@ def test_dominance_in_words() -> None:
 
 def test_log_odds_axes_are_a_choice() -> None:
     rng = np.random.default_rng(0)
-    p = rng.beta(1, 60, 1500)
-    y = (rng.random(1500) < p).astype(int)
+    p = rng.beta(1, 60, 600)
+    y = (rng.random(600) < p).astype(int)
     plain, chosen = (CalibrationReport(y, p, methods=["ts"], log_odds=wanted) for wanted in (False, True))
     assert not plain.contents.reliability_before.corp.axis.log_odds
     assert chosen.contents.reliability_before.corp.axis.log_odds

@@ -209,7 +209,9 @@ class CorrectionMatrixDisplay:
 
     def _cell_width(self) -> float:
         """Width of a cell in points, once the layout is made."""
-        self.figure_.draw_without_rendering()
+        if (layout := self.figure_.get_layout_engine()) is not None:
+            layout.execute(self.figure_)
+        self.ax_.apply_aspect()
         return float(self.ax_.get_window_extent().width * 72 / self.figure_.dpi / len(self.correction.classes))
 
     def _name_ticks(self, names: list[str]) -> None:

@@ -33,6 +33,8 @@ from calibrant.typing import AnyFloatArray
 
 #: Independent observations from which on means are normal enough for intervals without resampling.
 MANY_UNITS = 20_000
+#: Resamples of rows, the fewest and the most.
+RESAMPLES = (200, 1000)
 #: Folds by the number of predictions (rows × classes): with very many, half of them teach a calibrator enough.
 FOLDS = ((150_000, 5), (600_000, 3), (float("inf"), 2))
 
@@ -95,7 +97,7 @@ def paired_intervals(rows: AnyFloatArray, data: Sample, level: float) -> list[Es
     values = np.average(rows, axis=0, weights=data.counts)
     if data.units >= MANY_UNITS:
         return [normal_interval(float(value), column - value, data, level) for value, column in zip(values, rows.T)]
-    n_resamples = int(np.clip(10_000_000 // len(rows), 200, 1000))
+    n_resamples = int(np.clip(10_000_000 // len(rows), *RESAMPLES))
     rng = generator(0)
     replicates = np.empty((n_resamples, rows.shape[1]))
     for number in range(n_resamples):
