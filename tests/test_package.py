@@ -51,7 +51,7 @@ def test_the_runtime_is_what_its_module_imports_and_needs_numpy_alone() -> None:
     assert not [module for module in needed if "calibrators" in module or "softmax" in module]
     others = set()
     for module in needed:
-        for node in ast.walk(ast.parse(known[module].read_text(encoding="utf-8"))):
+        for node in ast.walk(distributions.house.trees()[module]):
             if isinstance(node, ast.Import):
                 others.update(alias.name.split(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
