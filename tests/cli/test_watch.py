@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +101,26 @@ def test_a_state_that_is_a_pipe_is_not_waited_for(folder):
     assert "is a pipe, not a regular file" in refused.stderr
 
 
+def test_a_state_that_changed_during_the_wait_is_read_again(folder, monkeypatch):
+    """What another process adds while this one waits for the lock is counted, too."""
+    words = ["watch", folder / "cal.json", "--state", folder / "state.json", "-y", "animal"]
+    ok(*words, folder / "good.parquet")
+    other = (folder / "state.json").read_text()
+    (folder / "state.json").unlink()
+    holder = ExitStack()
+    holder.enter_context(locked(folder / "state.json"))
+
+    def finish(seconds):
+        (folder / "state.json").write_text(other)
+        holder.close()
+
+    monkeypatch.setattr("calibrant.files.locking.time.sleep", finish)
+    run(*words, folder / "bad.parquet")
+    assert json.loads((folder / "state.json").read_text())["labelled"]["rows"] == 2000
+    assert not list(folder.glob("*.lock"))
+
+
+@pytest.mark.slow
 def test_batches_of_several_processes_all_count(folder):
     """Twelve batches in two processes at a time, on one state: none is lost."""
     program = (

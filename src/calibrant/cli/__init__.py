@@ -6,6 +6,7 @@ Each command lives in a module of its own, as a `typer.Typer` named `app`, and i
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
 import sys
@@ -45,13 +46,19 @@ class LazyCommands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the first word names, with all of its options."""
         if args and args[0] in COMMANDS:
-            module = importlib.import_module(f"calibrant.cli.{_MODULES.get(args[0], args[0])}")
-            # Completion is installed once, for the program as a whole.
-            module.app._add_completion = False
-            command = get_command(module.app)
-            command.name = args[0]
-            self.commands[args[0]] = command
+            self.commands[args[0]] = _loaded(args[0])
         return super().resolve_command(ctx, args)
+
+
+@functools.cache
+def _loaded(name: str) -> Any:
+    """A command with its options."""
+    module = importlib.import_module(f"calibrant.cli.{_MODULES.get(name, name)}")
+    # Completion is installed once, for the program as a whole.
+    module.app._add_completion = False
+    command = get_command(module.app)
+    command.name = name
+    return command
 
 
 app = typer.Typer(
