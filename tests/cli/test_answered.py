@@ -182,7 +182,6 @@ def test_options_that_say_nothing_of_answers_are_refused(samples: Path) -> None:
     done = run("evaluate", samples, "--logits")
     assert done.exit_code == 2
     assert "holds questions with options, where --logits has no meaning: leave it out" in done.stderr
-    ok("evaluate", samples)
 
 
 def test_weights_and_groups_of_answers(tmp_path: Path) -> None:

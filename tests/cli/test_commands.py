@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -212,13 +213,26 @@ def test_evaluate_in_memory_and_in_chunks(data: Path, limit: int, monkeypatch: p
 
 
 def test_standard_input_and_output(tmp_path: Path, stored: Path, data: Path) -> None:
-    command = [sys.executable, "-m", "calibrant"]
+    """In a process whose working folder has files with the names of packages, where `python -m` looks first.
+
+    Another folder, on the path, has a scikit-learn that cannot be imported: applying a stored map needs none.
+    """
+    planted, broken = tmp_path / "planted", tmp_path / "broken"
+    for folder, names in ((planted, ("pyarrow", "typer", "numpy")), (broken, ("sklearn",))):
+        folder.mkdir()
+        for name in names:
+            (folder / f"{name}.py").write_text(f"raise SystemExit('{folder.name} {name} was imported')")
+    path = os.pathsep.join([str(broken), *filter(None, [os.environ.get("PYTHONPATH")])])
     applied = subprocess.run(
-        [*command, "apply", str(stored), "-", "-o", "-"], input=data.read_bytes(), capture_output=True, check=True
+        [sys.executable, "-m", "calibrant", "apply", str(stored), "-", "-o", "-"],
+        cwd=planted,
+        env={**os.environ, "PYTHONPATH": path},
+        input=data.read_bytes(),
+        capture_output=True,
     )
     ok("apply", stored, data, "-o", tmp_path / "file.csv")
+    assert (applied.returncode, applied.stderr) == (0, b"")
     assert applied.stdout == (tmp_path / "file.csv").read_bytes()
-    assert applied.stderr == b""
     parquet = write(tmp_path / "p.parquet", predictions())
     words = ["evaluate", "-", "-y", "animal", "--json"]
     shown = CliRunner().invoke(app, words, input=parquet.read_bytes())
@@ -331,16 +345,14 @@ def test_report_writes_a_page_and_tells_the_verdict(tmp_path: Path, data: Path) 
         ("calibrant fit --method quadr", "quadratic"),
     ],
 )
-def test_shell_completion(words: str, expected: str) -> None:
-    environment = {
-        **os.environ,
-        "_CALIBRANT_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
-    }
-    code = "import sys; sys.argv = ['calibrant']; from calibrant.cli import app; app(prog_name='calibrant')"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert expected in done.stdout
+def test_shell_completion(words: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("_CALIBRANT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    monkeypatch.setattr(sys, "argv", ["calibrant"])
+    with pytest.raises(SystemExit):
+        app(prog_name="calibrant")
+    assert expected in capsys.readouterr().out
 
 
 def test_fit_reads_large_files_in_batches_and_says_what_it_took(tmp_path: Path) -> None:

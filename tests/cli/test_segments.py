@@ -12,17 +12,26 @@ import pytest
 
 import calibrant
 from calibrant import SegmentedCalibrator, adapt
+from calibrant.deployment.segments import segment_correction
 from tests.cli.test_commands import ok, run
+
+ROWS = 1200
+
+
+@pytest.fixture(autouse=True)
+def one_strength(monkeypatch):
+    """How strength is chosen is tested with the calibrator; here both sides of a comparison take one."""
+    monkeypatch.setattr(segment_correction, "STRENGTHS", (10.0,))
 
 
 @pytest.fixture
 def table():
     """The second class is three times as likely in the west; ages matter nothing."""
     rng = np.random.default_rng(0)
-    p, region = rng.random(3000), rng.choice(["north", "west"], 3000)
+    p, region = rng.random(ROWS), rng.choice(["north", "west"], ROWS)
     odds = p / (1 - p) * np.where(region == "west", 3.0, 1.0)
-    y = np.where(rng.random(3000) < odds / (1 + odds), "yes", "no")
-    return pd.DataFrame({"p_no": 1 - p, "p_yes": p, "truth": y, "region": region, "age": rng.integers(18, 80, 3000)})
+    y = np.where(rng.random(ROWS) < odds / (1 + odds), "yes", "no")
+    return pd.DataFrame({"p_no": 1 - p, "p_yes": p, "truth": y, "region": region, "age": rng.integers(18, 80, ROWS)})
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -49,7 +58,7 @@ def test_what_is_missing_is_named(table, tmp_path):
     assert "city" in done.stderr
     fit = ["--label", "truth", "-m", "ts", "--segments", "region", "--json", "-o", tmp_path / "cal.json"]
     found = json.loads(ok("fit", tmp_path / "p.csv", *fit).stdout)
-    assert found["rows"] == found["rows_used"] == 3000
+    assert found["rows"] == found["rows_used"] == ROWS
     table.drop(columns="region").to_csv(tmp_path / "new.csv", index=False)
     done = run("apply", tmp_path / "cal.json", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
     assert done.exit_code == 2
@@ -131,6 +140,23 @@ def test_levels_are_found_however_a_file_spells_them(table, kind, levels, tmp_pa
     np.testing.assert_allclose(found["p_yes"], expected[:, 1], atol=1e-12)
 
 
+@pytest.fixture(scope="module")
+def by_letters():
+    """Rows of three levels whose odds differ, the level of each, and what a fit to letters makes of them."""
+    rng = np.random.default_rng(0)
+    p, place = rng.random(400), rng.integers(0, 3, 400)
+    odds = p / (1 - p) * np.array([5.0, 1.0, 0.2])[place]
+    truth = np.where(rng.random(400) < odds / (1 + odds), "yes", "no")
+    table = pd.DataFrame({"p_no": 1 - p, "p_yes": p, "truth": truth})
+    letters, p = {"code": np.array(list("abc"))[place]}, table[["p_no", "p_yes"]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_correction, "STRENGTHS", (10.0,))
+        plain = SegmentedCalibrator("ts").fit(p, truth, segments=letters)
+    expected = plain.predict_proba(p, segments=letters)[:, 1]
+    assert np.abs(expected - plain.calibrator_.predict_proba(p)[:, 1]).max() > 0.1
+    return table, place, expected
+
+
 DAYS = ["2024-01-31", "2024-02-01", "2024-02-02"]
 
 
@@ -155,12 +181,10 @@ DAYS = ["2024-01-31", "2024-02-01", "2024-02-02"]
         ([date.fromisoformat(day) for day in DAYS], "parquet"),
     ],
 )
-def test_levels_of_every_type_are_found_in_the_file_they_were_fitted_to(table, levels, kind, tmp_path):
+def test_levels_of_every_type_are_found_in_the_file_they_were_fitted_to(by_letters, levels, kind, tmp_path):
     """In the rows of the fit, each level has the correction that its own column of indicators gets."""
-    place = np.random.default_rng(0).integers(0, 3, 600)
-    odds = table["p_yes"][:600] / table["p_no"][:600] * np.array([5.0, 1.0, 0.2])[place]
-    truth = np.where(np.random.default_rng(1).random(600) < odds / (1 + odds), "yes", "no")
-    table = table[:600].assign(code=pd.Series(levels).take(place).reset_index(drop=True), truth=truth)
+    table, place, expected = by_letters
+    table = table.assign(code=pd.Series(levels).take(place).reset_index(drop=True))
     file, cal, out = (tmp_path / name for name in (f"p.{kind}", "cal.json", f"out.{kind}"))
     (table.to_csv if kind == "csv" else table.to_parquet)(file, index=False)
     ok("fit", file, "--label", "truth", "-m", "ts", "--segments", "code", "-o", cal)
@@ -169,10 +193,7 @@ def test_levels_of_every_type_are_found_in_the_file_they_were_fitted_to(table, l
     found = (pd.read_csv if kind == "csv" else pd.read_parquet)(out)["p_yes"]
     p = table[["p_no", "p_yes"]]
     assert len(calibrant.load(cal).segment_columns_["code"]) == 3
-    plain = SegmentedCalibrator("ts").fit(p, truth, segments={"code": np.array(list("abc"))[place]})
-    expected = plain.predict_proba(p, segments={"code": np.array(list("abc"))[place]})[:, 1]
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert np.abs(expected - plain.calibrator_.predict_proba(p)[:, 1]).max() > 0.1
     stored = calibrant.load(cal).predict_proba(p, segments=table[["code"]])[:, 1]
     np.testing.assert_allclose(stored, expected, atol=1e-6)
 
@@ -183,7 +204,7 @@ def test_apply_says_if_hardly_a_row_has_a_known_level(table, tmp_path):
     ok("fit", file, "--label", "truth", "-m", "ts", "--segments", "region", "-o", cal)
     table.assign(region=table["region"].str.upper()).to_csv(file, index=False)
     done = ok("apply", cal, file, "-o", tmp_path / "out.csv")
-    assert done.stderr.count("None of 3,000 rows has a known level of 'region': the global map is used.") == 1
+    assert done.stderr.count("None of 1,200 rows has a known level of 'region': the global map is used.") == 1
     assert "Note: " in done.stderr
     assert "Warning: " not in done.stderr
     assert "Found: 'WEST', 'NORTH'." in done.stderr or "Found: 'NORTH', 'WEST'." in done.stderr

@@ -65,7 +65,7 @@ def test_whole_votes_equal_repeated_rows_with_labels(table: pd.DataFrame, tmp_pa
         assert one["metrics"][name]["value"] == pytest.approx(value["value"], abs=1e-12), name
 
 
-def test_evaluate_segments_and_report_take_shares(file: Path, table: pd.DataFrame) -> None:
+def test_evaluate_and_segments_take_shares(file: Path, table: pd.DataFrame) -> None:
     given = ("--votes", "share_*", "--probs", "p_*")
     found = json.loads(ok("evaluate", file, *given, "--segments", "site", "--json").stdout)
     p, shares = table[P].to_numpy(), table[[f"share_{name}" for name in CLASSES]].to_numpy()
@@ -75,12 +75,19 @@ def test_evaluate_segments_and_report_take_shares(file: Path, table: pd.DataFram
     assert found["segments"]["a"]["metrics"]["brier"]["value"] == pytest.approx(
         metrics.brier(shares[first], p[first]), abs=1e-12
     )
-    cal, page = file.with_name("cal.json"), file.with_name("r.html")
+    cal = file.with_name("cal.json")
     ok("fit", file, *given, "--segments", "site", "-m", "ts", "-o", cal)
     expected = SegmentedCalibrator("ts", classes=CLASSES).fit(p, shares, segments=table[["site"]])
     with pytest.warns(UserWarning, match="feature names"):
         q = calibrant.load(cal).predict_proba(p, segments=table[["site"]])
     np.testing.assert_allclose(q, expected.predict_proba(p, segments=table[["site"]]), rtol=0, atol=1e-12)
+
+
+def test_a_report_takes_shares(table: pd.DataFrame, tmp_path: Path) -> None:
+    file, page = tmp_path / "votes.csv", tmp_path / "r.html"
+    table.to_csv(file, index=False)
+    given = ("--votes", "share_*", "--probs", "p_*")
+    loss = metrics.log_loss(table[[f"share_{name}" for name in CLASSES]].to_numpy(), table[P].to_numpy())
     told = json.loads(ok("report", file, *given, "--methods", "ts", "-o", page, "--json").stdout)
     assert told["metrics"]["log_loss"]["before"]["value"] == pytest.approx(loss, abs=1e-12)
     assert "--votes 'share_*' --probs 'p_*'" in " ".join(told["next"])

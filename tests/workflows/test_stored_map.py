@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -79,17 +77,3 @@ def test_percentages_are_remembered(tmp_path):
     calibrant.save(fitted, tmp_path / "cal.json")
     assert load_map(tmp_path / "cal.json").percentages_
     assert not hasattr(load_map(tmp_path / "cal.json"), "feature_names_in_")
-
-
-def test_apply_needs_no_scikit_learn(tmp_path):
-    calibrant.save(calibrant.get_calibrator("ts").fit(FRAME, Y), tmp_path / "cal.json")
-    FRAME.to_parquet(tmp_path / "in.parquet")
-    words = ["apply", tmp_path / "cal.json", tmp_path / "in.parquet", "-o", tmp_path / "out.parquet"]
-    code = (
-        "import sys, calibrant.__main__ as command\n"
-        f"sys.argv = ['calibrant', *{[str(word) for word in words]!r}]\n"
-        "try:\n    command.main()\nfinally:\n    print('sklearn' in sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines()[-1] == "False"
-    assert len(pd.read_parquet(tmp_path / "out.parquet")) == 300

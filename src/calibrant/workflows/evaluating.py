@@ -146,16 +146,15 @@ class SegmentedSums:
                 if len(self._parts) > MOST_SEGMENTS:
                     raise _too_many()
 
-    def result(
-        self, sample: Sample, segments: Any, level: float | None
-    ) -> tuple[SizedMetrics, dict[str, SizedMetrics]]:
-        """Sums over all rows and over segments, sorted by name; `sample` are the rows kept, with their `segments`."""
+    def whole(self, sample: Sample, level: float | None) -> SizedMetrics:
+        """Sums over all rows, of which `sample` was kept."""
+        return self._parts[None].result(sample, level)
+
+    def by_segment(self, sample: Sample, segments: Any, level: float | None) -> dict[str, SizedMetrics]:
+        """Sums over the rows of each segment, sorted by name; `segments` are those of the sample."""
         kept = {} if segments is None else dict(split_segments(segments))
-        whole = self._parts[None].result(sample, level)
         names = sorted(name for name in self._parts if name is not None)
-        return whole, {
-            name: self._parts[name].result(sample.take(kept.get(name, np.arange(0))), level) for name in names
-        }
+        return {name: self._parts[name].result(sample.take(kept.get(name, np.arange(0))), level) for name in names}
 
 
 class WholeRows:
@@ -180,13 +179,14 @@ class WholeRows:
 
     def result(self, sample: Sample, segments: Any) -> Whole:
         """What the rows so far say."""
-        whole, parts = self._sums.result(sample, segments, self._level)
         frequencies = self._tables.result()["calibration_in_the_large"]
         if sample.groups is not None:
             kept = class_frequencies(sample, self._level)
             with np.errstate(invalid="ignore"):
                 low, high = (frequencies.ratio * end / kept.ratio for end in (kept.low, kept.high))
             frequencies = replace(frequencies, low=low, high=high, p_value=kept.p_value)
+        whole = self._sums.whole(sample, self._level)
+        parts = self._sums.by_segment(sample, segments, self._level)
         return Whole(*whole, frequencies, (self._ruled_out, self._cost / self._total), parts)
 
 
@@ -237,14 +237,16 @@ def evaluate(reader: RowReader, *, level: float | None = None, progress: Any = i
     """
     sums = SegmentedSums()
     rows, data, segments = read_sample(reader, sums.add, progress)
-    (size, metrics), parts = sums.result(data, segments, level)
-    names = metric_names(data.n_classes)
-    found = Evaluation(size, rows.classes, rows.columns, metrics, omnibus_test(data), rows.sampled, parts)
-    if not rows.sampled:
-        return replace(found, metrics=metrics_in_memory(data, level, names))
-    from_sample = tuple(name for name in names if name not in metrics)
-    metrics = {**metrics_in_memory(data, level, from_sample), **metrics}
-    return replace(found, metrics={name: metrics[name] for name in names}, sampled=(from_sample, data.size))
+    parts, names = sums.by_segment(data, segments, level), metric_names(data.n_classes)
+    sampled: tuple[tuple[str, ...], Size | None] = ((), None)
+    if rows.sampled:
+        size, metrics = sums.whole(data, level)
+        sampled = (tuple(name for name in names if name not in metrics), data.size)
+        metrics |= metrics_in_memory(data, level, sampled[0])
+    else:
+        size, metrics = data.size, metrics_in_memory(data, level, names)
+    ordered = {name: metrics[name] for name in names}
+    return Evaluation(size, rows.classes, rows.columns, ordered, omnibus_test(data), rows.sampled, parts, sampled)
 
 
 @limited
