@@ -14,7 +14,7 @@ _COMMON = {
     "database": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 }
-settings.register_profile("quick", max_examples=25, derandomize=True, **_COMMON)
+settings.register_profile("quick", max_examples=12, derandomize=True, **_COMMON)
 settings.register_profile("full", max_examples=200, derandomize=True, **_COMMON)
 settings.register_profile("fresh", max_examples=400, print_blob=True, **_COMMON)
 #: `make test` tries a few examples, `make test-optional` many, `make test-nightly` others every time.

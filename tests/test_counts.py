@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant
 from calibrant import decisions, metrics, plots
+from tests.quick import few
 
 N_RESAMPLES = 400
 #: Leaves of a result that rest on random numbers.
@@ -136,7 +137,8 @@ def call(name: str, found: Any, data: dict[str, Any], weight: Any) -> Any:
         adapted = found(fixed(data), unlabelled=data["y_prob"], sample_weight=weight)
         return {"prior": adapted.prior_, "predictions": adapted.predict_proba(probe)}
     if owner == "document":
-        written = found(fixed(data), data["y_true"], data["y_prob"], sample_weight=weight).values["rows"]
+        with few():  # values alone are compared
+            written = found(fixed(data), data["y_true"], data["y_prob"], sample_weight=weight).values["rows"]
         return {"metrics": [row[1] for row in written["metrics"]], "bands": [row[:4] for row in written["bands"]]}
     if owner == "record_fit":
         return found(fixed(data), data["X"], data["y"], weight, time=datetime(2026, 1, 1)).audit_
@@ -242,8 +244,12 @@ def _both_nan(value: Any, other: Any) -> bool:
     return bool(np.array_equal(np.isnan(value), np.isnan(other)) and np.isnan(value).any())
 
 
-#: Resample many metrics or draw them: two classes are left to the slow tests.
-DEAR = ("document", "CalibrationReport.__init__", "validation_table", "BeforeAfterDisplay.from_predictions")
+#: Resample many metrics or draw them: two classes, and votes instead of labels, are left to the slow tests.
+DEAR = (
+    *("document", "CalibrationReport.__init__", "validation_table", "classwise_corp_curves", "evaluate"),
+    *("RunningMetrics.update", "SegmentedCalibrator.fit"),
+    *("BeforeAfterDisplay.from_predictions", "ReliabilityDisplay.from_predictions"),
+)
 CASES = [
     pytest.param(name, found, k, id=f"{name}-{k}", marks=[pytest.mark.slow] * (name in DEAR and k == 2))
     for name, found in callables()
@@ -261,7 +267,12 @@ def test_a_weight_counts_observations(name: str, found: Any, k: int) -> None:
 
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
 @pytest.mark.parametrize(
-    ("name", "found"), [item for item in callables() if "." not in item[0] or item[0].endswith((".fit", ".update"))]
+    ("name", "found"),
+    [
+        pytest.param(name, found, id=name, marks=[pytest.mark.slow] * (name in DEAR))
+        for name, found in callables()
+        if "." not in name or name.endswith((".fit", ".update"))
+    ],
 )
 def test_votes_are_repeated_rows(name: str, found: Any) -> None:
     data = made(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -14,6 +15,10 @@ import pytest
 
 import calibrant
 from calibrant import optional
+from calibrant.progress import ProgressBar
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+import house
 
 
 class Note:
@@ -70,6 +75,24 @@ def run_without_typer_and_rich(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, check=False)
 
 
+def test_only_the_command_line_imports_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    above = {
+        path.parent.name
+        for path in house.modules().values()
+        if re.search("typer|rich", path.read_text(encoding="utf-8"))
+        for node, in_function in house.statements(house.tree(path), typing=False)
+        if isinstance(node, ast.Import | ast.ImportFrom) and not in_function
+        for name in [getattr(node, "module", None), *(alias.name for alias in node.names)]
+        if (name or "").split(".")[0] in ("typer", "rich")
+    }
+    assert above == {"cli"}
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with ProgressBar(2, "fits", show=True) as bar:
+        bar.advance()
+
+
+@pytest.mark.slow
 def test_the_library_works_without_the_packages_of_the_command_line() -> None:
     done = run_without_typer_and_rich(
         "import calibrant.metrics, calibrant.plots\n"
