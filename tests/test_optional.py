@@ -77,11 +77,10 @@ def run_without_typer_and_rich(code: str) -> subprocess.CompletedProcess[str]:
 
 def test_only_the_command_line_imports_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     above = {
-        path.parent.name
-        for path in house.modules().values()
-        if re.search("typer|rich", path.read_text(encoding="utf-8"))
-        for node, in_function in house.statements(house.tree(path), typing=False)
-        if isinstance(node, ast.Import | ast.ImportFrom) and not in_function
+        house.room(module)
+        for module, tree in house.trees().items()
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
         for name in [getattr(node, "module", None), *(alias.name for alias in node.names)]
         if (name or "").split(".")[0] in ("typer", "rich")
     }
