@@ -10,7 +10,7 @@ import pytest
 
 from calibrant.metrics import hypothesis, running
 from calibrant.report import comparison, label_page, report_tables, validation_document
-from calibrant.workflows import evaluating
+from calibrant.workflows import answering, evaluating
 
 #: What resamples, and how many resamples are enough here.
 RESAMPLING = (
@@ -21,6 +21,7 @@ RESAMPLING = (
     (evaluating, "metrics_of", 50),
     (evaluating, "confidence_interval", 50),
     (evaluating, "calibration_test", 120),
+    (answering, "choose_threshold", 10),
     (label_page, "measure", 20),
     (report_tables, "decision_curve", 10),
     (report_tables, "murphy_diagram", 10),
