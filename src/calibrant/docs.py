@@ -22,7 +22,8 @@ amounts : mapping of str to array-like of shape (n,)
     The amounts of each row that the costs name.
 kind : {"auto", "binary", "top-label", "class-wise"}
     Which scores are evaluated: the second class's of two, the predicted class's, or every class's against the rest
-    (the mean over classes). "auto" is binary for two classes and top-label for more.
+    (the mean over classes; curves of every class have functions of their own). "auto" is binary for two classes and
+    top-label for more.
 pos_label : label
     The class to judge against the rest; by default what `kind` says, or all classes at once.
 n_bins : int

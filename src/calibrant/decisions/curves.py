@@ -11,7 +11,7 @@ rows first, and shows the mean loss of what has been answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +21,12 @@ from numpy.typing import ArrayLike
 from calibrant.confidence import check_level
 from calibrant.decisions.rule import DecisionRule
 from calibrant.decisions.value import CostedSample, with_intervals
-from calibrant.docs import describe_parameters
-from calibrant.inputs.samples import check_sample
 from calibrant.metrics.result_types import Estimate, Tabular
+from calibrant.metrics.scalars import public
 from calibrant.metrics.views import class_view, column_of
 from calibrant.numerals import percent
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
-from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 #: Thresholds at which net benefit is given unless others are asked for: every percent, as decision curves are drawn.
@@ -75,26 +73,16 @@ class DecisionCurve(Tabular):
             f"everybody and on nobody {self.useful}."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The columns as arrays, by name."""
-        return {name: getattr(self, name) for name in ("threshold", "net_benefit", "low", "high", "treat_all")}
 
-
-@limited
-@describe_parameters
+@public
 def decision_curve(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    data: Sample,
     *,
     thresholds: ArrayLike | None = None,
     pos_label: Any = None,
     level: float = 0.95,
     n_resamples: int = 500,
     random_state: int | np.random.Generator | None = 0,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
 ) -> DecisionCurve:
     """Net benefit of acting where the probability of a class is at least a threshold.
 
@@ -106,10 +94,6 @@ def decision_curve(
         The class that calls for the action; by default the second of two. With more classes it must be named, and is
         taken against all others.
 
-    Returns
-    -------
-    DecisionCurve
-
     References
     ----------
     Vickers and Elkin. Decision curve analysis: a novel method for evaluating prediction models. Medical Decision
@@ -117,12 +101,10 @@ def decision_curve(
 
     Examples
     --------
-    >>> from calibrant.decisions import decision_curve
     >>> curve = decision_curve([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], thresholds=[0.25, 0.5])
     >>> curve.net_benefit.round(3).tolist(), curve.treat_all.round(3).tolist()
     ([0.417, 0.25], [0.333, 0.0])
     """
-    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     if pos_label is None and data.n_classes > 2:
         raise ValueError(f"pos_label is needed for {data.n_classes} classes: which class calls for the action?")
     at = np.unique(np.asarray(THRESHOLDS if thresholds is None else thresholds, dtype=np.float64))
@@ -190,10 +172,6 @@ class RiskCoverage(Tabular):
         half = float(self.risk[np.searchsorted(self.coverage, 0.5)])
         return f"Mean loss {half:.4g} on the most certain half, {self.risk[-1]:.4g} on all rows; area {self.area}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """The columns as arrays, by name."""
-        return {name: getattr(self, name) for name in ("coverage", "risk", "confidence")}
-
     def at_risk(self, risk: float) -> float:
         """The largest share that can be answered with a mean loss of at most `risk`; zero if there is none.
 
@@ -207,20 +185,14 @@ class RiskCoverage(Tabular):
         return float(kept[-1]) if len(kept) else 0.0
 
 
-@limited
-@describe_parameters
+@public
 def risk_coverage(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    data: Sample,
     rule: DecisionRule | None = None,
     *,
     level: float = 0.95,
     n_resamples: int = 500,
     random_state: int | np.random.Generator | None = 0,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
 ) -> RiskCoverage:
     """The risk-coverage curve of answering only where a model is certain enough.
 
@@ -231,23 +203,16 @@ def risk_coverage(
     rule : DecisionRule, default=None
         Costs of the answers, which make the loss and the order of rows; without, every wrong class costs 1.
 
-    Returns
-    -------
-    RiskCoverage
-
     References
     ----------
     El-Yaniv and Wiener. On the foundations of noise-free selective classification. JMLR 11 (2010).
 
     Examples
     --------
-    >>> from calibrant.decisions import risk_coverage
     >>> curve = risk_coverage([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7])
     >>> curve.coverage.tolist(), curve.risk.tolist()
     ([0.5, 0.75, 1.0], [0.0, 0.0, 0.25])
     """
-    named = rule.classes if rule is not None and classes is None else classes
-    data = check_sample(y_true, y_prob, sample_weight, named, groups=groups, blocks=blocks)
     k = data.n_classes
     costed = CostedSample(data, DecisionRule(1.0 - np.eye(k)) if rule is None else rule, None, data.n_rows)
 

@@ -10,23 +10,20 @@ the last one before a failure is taken (fixed-sequence testing, as in "learn the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from calibrant.confidence import check_level
 from calibrant.decisions.value import with_intervals
-from calibrant.docs import describe_parameters
-from calibrant.inputs.samples import check_sample
 from calibrant.metrics.result_types import Estimate
+from calibrant.metrics.scalars import public
 from calibrant.metrics.views import View, class_view, column_of
 from calibrant.numerals import count, percent
 from calibrant.sample import Sample
-from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 #: With fewer alarms a precision is said to rest on few: the ends of its interval are some 30 points apart.
@@ -95,11 +92,9 @@ class ChosenThreshold:
         return f"{self.precision.level:.0%}"
 
 
-@limited
-@describe_parameters
+@public
 def choose_threshold(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    data: Sample,
     *,
     precision: float | None = None,
     recall: float | None = None,
@@ -110,10 +105,6 @@ def choose_threshold(
     level: float = 0.95,
     n_resamples: int = 500,
     random_state: int | np.random.Generator | None = 0,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
 ) -> ChosenThreshold:
     """The threshold that meets one constraint and finds as much as it allows.
 
@@ -135,10 +126,6 @@ def choose_threshold(
     pos_label : object, default=None
         The class that raises alarms; by default the second of two.
 
-    Returns
-    -------
-    ChosenThreshold
-
     References
     ----------
     Angelopoulos et al. Learn then test: calibrating predictive algorithms to achieve risk control. Annals of Applied
@@ -146,7 +133,6 @@ def choose_threshold(
 
     Examples
     --------
-    >>> from calibrant.decisions import choose_threshold
     >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9]
     >>> choose_threshold(y, p, recall=0.6).threshold
     0.7
@@ -170,7 +156,6 @@ def choose_threshold(
     if proven and alarms is not None:
         raise ValueError("proven is for precision and recall: the number of alarms does not depend on labels")
     check_level(level)
-    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     if pos_label is None and data.n_classes > 2:
         raise ValueError(f"pos_label is needed for {data.n_classes} classes: which class raises alarms?")
     column = 1 if pos_label is None else column_of(data, pos_label)

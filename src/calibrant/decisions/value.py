@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import bootstrap_with_unseen, interval, too_few
 from calibrant.metrics.result_types import Estimate
+from calibrant.metrics.scalars import public
 from calibrant.numerals import count, percent
 from calibrant.sample import Sample
 from calibrant.steps.actions import cheapest
@@ -266,16 +268,8 @@ class BestThreshold:
     regret: float
 
 
-@limited
-@describe_parameters
-def best_threshold(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    rule: DecisionRule,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> BestThreshold:
+@partial(public, grouped=False)
+def best_threshold(data: Sample, rule: DecisionRule) -> BestThreshold:
     """The best threshold in hindsight of two classes and two actions, and the regret of the rule's own.
 
     Calibrated probabilities have little regret: what is left is chance. It is a value of these rows, which a threshold
@@ -289,11 +283,9 @@ def best_threshold(
     Examples
     --------
     >>> from calibrant import DecisionRule
-    >>> from calibrant.decisions import best_threshold
     >>> best_threshold([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], DecisionRule(false_positive=1, false_negative=20))
     BestThreshold(threshold=0.3, cost=0.25, regret=0.25)
     """
-    data = check_sample(y_true, y_prob, sample_weight, rule.classes if classes is None else classes)
     matched = rule.matched(data.names)
     # Asks for two classes, two actions and no amounts, and says so.
     matched.threshold  # noqa: B018

@@ -115,9 +115,6 @@ def calibration_belt(
 
     Parameters
     ----------
-    kind : {"auto", "binary", "top-label"}, default="auto"
-        Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
-        top-label for more.
     level : float, default=0.95
         Confidence level of the belt as a whole.
 

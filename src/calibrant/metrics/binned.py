@@ -35,7 +35,7 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import METRIC
 from calibrant.metrics.result_types import HISTOGRAM_BINS, UNIT, ReliabilityCurve
-from calibrant.metrics.scalars import Statistic, Summed, cell_spread, scalar, table
+from calibrant.metrics.scalars import Form, Statistic, Summed, cell_spread, scalar, table
 from calibrant.metrics.views import (
     Kind,
     View,
@@ -92,20 +92,6 @@ class Binner:
         return np.concatenate([[0.0], (score[last] + score[last + 1]) / 2, [1.0]])
 
 
-@dataclass(frozen=True)
-class BinError:
-    """An error made of the sums over bins: rows of weights, scores and hits."""
-
-    error: Callable[[BinSums], float]
-
-    def value(self, sums: FloatArray) -> float:
-        return self.error(BinSums(*sums))
-
-    def moved(self, sums: FloatArray, by: FloatArray) -> FloatArray:
-        weight, score, hit = sums
-        return np.stack([weight, score, hit + by])
-
-
 def _folded_normal_mean(mean: AnyFloatArray, deviation: AnyFloatArray) -> AnyFloatArray:
     """`E|Z|` for `Z ~ N(mean, deviation²)`."""
     # Without spread the mean stays what it is: a z of 40 gives that without a division by zero.
@@ -150,6 +136,10 @@ def maximum_error(sums: BinSums) -> float:
     return float(np.max(np.abs(sums.hit[full] - sums.score[full]) / sums.weight[full]))
 
 
+def _of_sums(error: Callable[[BinSums], float], sums: FloatArray) -> float:
+    return error(BinSums(*sums))
+
+
 def _over_bins(
     error: Callable[[BinSums], float],
     data: Sample,
@@ -162,7 +152,8 @@ def _over_bins(
         binner = Binner(view, n_bins, strategy)
         if strategy != "uniform":  # which bin a row is in depends on all rows
             return lambda counts: error(binner.sums(counts))
-        return Summed(BinError(error), lambda counts: np.stack(binner.sums(counts)), binner.spread)
+        form = Form(partial(_of_sums, error), "distance", (BinSums._fields.index("hit"),))
+        return Summed(form, lambda counts: np.stack(binner.sums(counts)), binner.spread)
 
     return view_statistic(data, kind, of_view, combine)
 
@@ -294,7 +285,7 @@ def _prepare_table(data: Sample, options: TableOptions, view: View) -> Callable[
             binner.sums(counts), products(counts), binner.edges(counts), histogram(counts)
         )
     return Summed(
-        options,
+        Form(options.value),
         lambda counts: np.concatenate([*binner.sums(counts), *products(counts), histogram(counts)]),
     )
 
@@ -310,12 +301,6 @@ def reliability_table(
     level: float = 0.95,
 ) -> Callable[[AnyFloatArray], ReliabilityCurve]:
     """Score and observed frequency in bins of the score.
-
-    Parameters
-    ----------
-    kind : {"auto", "binary", "top-label"}, default="auto"
-        Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
-        top-label for more. For every class at once see `classwise_reliability_tables`.
 
     Examples
     --------

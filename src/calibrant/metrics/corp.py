@@ -169,9 +169,6 @@ def corp_curve(
 
     Parameters
     ----------
-    kind : {"auto", "binary", "top-label"}, default="auto"
-        Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
-        top-label for more. For every class at once see `classwise_corp_curves`.
     band : {"consistency", "confidence"}, default="consistency"
         Where the curve of calibrated predictions would lie, or how far this curve can be trusted.
     n_resamples : int, default=200

@@ -31,7 +31,7 @@ from scipy.special import expit, log_ndtr, logit
 
 from calibrant.confidence import wilson_interval
 from calibrant.metrics.result_types import Tabular
-from calibrant.metrics.scalars import Statistic, Summed, scalar, summed_mean, table
+from calibrant.metrics.scalars import Form, Statistic, Summed, scalar, summed_mean, table
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -231,8 +231,7 @@ class ClassFrequencies(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Columns of the table."""
-        columns = ("expected", "observed", "ratio", "low", "high", "p_value")
-        return {"class": np.array(self.classes), **{name: getattr(self, name) for name in columns}}
+        return {"class": np.array(self.classes), **super().to_dict()}
 
 
 @dataclass(frozen=True)
@@ -295,7 +294,7 @@ def calibration_in_the_large(data: Sample, *, level: float = 0.95) -> Callable[[
     if data.groups is not None:
         return lambda weight: class_frequencies(data.with_counts(weight), level)
     form = FrequencyTable(tuple(data.names), level)
-    return Summed(form, lambda weight: _frequency_sums(data, weight))
+    return Summed(Form(form.value), lambda weight: _frequency_sums(data, weight))
 
 
 @scalar(lower=-1.0, upper=1.0, of_sums=True)

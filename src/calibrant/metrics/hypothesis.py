@@ -245,7 +245,7 @@ def _of_view(name: str, data: Sample, view: View, n_bins: int, strategy: str) ->
     raise ValueError(f"statistic must be one of {', '.join(map(repr, get_args(TestStatistic)))}, got {name!r}")
 
 
-def _of_scores(name: str, residuals: ScoreResiduals) -> OfResiduals:
+def score_statistic(name: str, residuals: ScoreResiduals) -> OfResiduals:
     """Statistics of the scores `g` of class intercepts and temperature, with their covariance `V`.
 
     "temperature" is the squared standard score of the last, "score" is `g' V⁺ g`; for two classes the latter is the
@@ -278,7 +278,7 @@ def _label_test(data: Sample, name: str, n_resamples: int, rng: np.random.Genera
     # where the other predictions are too close to the average.
     impossible = name == "omnibus" and bool((data.true_proba < LOSS_FLOOR).any())
     observed = np.inf if impossible else None
-    found = null_p_value(residuals, _of_scores(name, residuals), n_resamples, rng, observed=observed)
+    found = null_p_value(residuals, score_statistic(name, residuals), n_resamples, rng, observed=observed)
     return CalibrationTest(*found, name, "all classes", n_resamples)
 
 

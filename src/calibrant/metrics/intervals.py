@@ -28,7 +28,7 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.result_types import Estimate
-from calibrant.metrics.scalars import SCALARS, Distance, Scalar, Statistic, Summed, find_scalar, moved_values
+from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, Summed, find_scalar, moved_values
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited
@@ -220,7 +220,7 @@ def estimates(
             found[i] = _moved(
                 statistic, entry.prepare(rows, **options), data, unseen, generator(random_state), n_resamples
             )
-    seen = [i for i, (entry, _) in enumerate(metrics) if i not in found and not entry.may_miss]
+    seen = [i for i, (entry, _) in enumerate(metrics) if entry.refits]
     if seen:
         found.update(zip(seen, bootstrap([statistics[i] for i in seen], data, **drawn).T))
     rest = [i for i in range(len(metrics)) if i not in found]
@@ -253,8 +253,8 @@ def _moved(
     n_resamples: int,
 ) -> AnyFloatArray:
     """Replicates of a distance from its sums, and from those of unseen rows, for which `beyond` was prepared."""
-    form, sums, spread = cast(Distance, statistic.form), statistic.sums(data.each), statistic.named_spread(data)
-    return moved_values(form, sums, spread, rng, n_resamples, lambda: cast(Summed, beyond).sums(unseen(rng)))
+    sums, spread = statistic.sums(data.each), statistic.named_spread(data)
+    return moved_values(statistic.form, sums, spread, rng, n_resamples, lambda: cast(Summed, beyond).sums(unseen(rng)))
 
 
 def _foreign(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bins import sum_by
-from calibrant.metrics.scalars import Frequency, Statistic, Summed, scalar, summed_mean
+from calibrant.metrics.scalars import Statistic, Summed, scalar, summed_mean
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyFloatArray, FloatArray
@@ -122,7 +122,7 @@ def accuracy(data: Sample) -> Statistic:
     >>> accuracy([0, 1, 1], [0.2, 0.6, 0.4])
     0.6666666666666666
     """
-    return summed_mean(accuracy_rows(data), Frequency)
+    return summed_mean(accuracy_rows(data), "frequency")
 
 
 @scalar(lower=-1.0, upper=1.0, of_sums=True)
@@ -141,7 +141,7 @@ def _skill(score: float, reference: float) -> float:
     return 1.0 - score / reference if reference > 0 else float("nan")
 
 
-@scalar(lower=-np.inf, upper=1.0, unseen=True)
+@scalar(lower=-np.inf, upper=1.0)
 def brier_skill_score(data: Sample, *, reference: ArrayLike | None = None) -> Statistic:
     """Brier skill score: share of a constant forecast's Brier score that the predictions take away.
 
@@ -173,7 +173,7 @@ def brier_skill_score(data: Sample, *, reference: ArrayLike | None = None) -> St
     return skill
 
 
-@scalar(lower=-np.inf, upper=1.0, unseen=True)
+@scalar(lower=-np.inf, upper=1.0)
 def scaled_brier(data: Sample) -> Statistic:
     """Scaled Brier score: one minus the Brier score over that which the mean prediction promises.
 

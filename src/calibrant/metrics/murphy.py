@@ -87,10 +87,6 @@ class MurphyDiagram(Tabular):
         beyond = f"beyond chance they are {' and '.join(parts)}" if parts else "no difference is beyond chance"
         return f"{said}; {beyond}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """The columns as arrays, by name."""
-        return {name: getattr(self, name) for name in ("threshold", "score", "other", "difference", "low", "high")}
-
 
 def _views(data: Sample, label: Any) -> list[View]:
     """The second of two classes, the class with this label, or all of many against the rest."""

@@ -29,7 +29,7 @@ from calibrant.bins import Strategy, edge_index
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.binned import Binner
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
-from calibrant.metrics.hypothesis import MOST_DRAWN, CellResiduals, ScoreResiduals, drawn_or_tail
+from calibrant.metrics.hypothesis import MOST_DRAWN, CellResiduals, ScoreResiduals, drawn_or_tail, score_statistic
 from calibrant.metrics.losses import log_loss_rows
 from calibrant.metrics.recalibration import recalibrate, resolve_calibrator
 from calibrant.metrics.result_types import CalibrationTest, Estimate
@@ -239,15 +239,9 @@ def spiegelhalter(data: Sample, *, pos_label: Any = None) -> CalibrationTest:
     data = one_against_rest(data, pos_label)
     # The Brier score of a row is Σ_j p_j² - 2 p_y + 1: a score of the slope of -2 p instead of log p.
     residuals = ScoreResiduals(data, -2.0 * np.asarray(data.proba, dtype=np.float64))
-    variance = float(residuals.covariance()[-1, -1])
-
-    def z(scores: AnyFloatArray) -> float:
-        last = float(scores[-1])
-        # Certain predictions leave no room for chance.
-        return last / variance**0.5 if variance > 0 else (0.0 if last == 0 else math.copysign(math.inf, last))
-
-    found = drawn_or_tail(residuals, lambda scores: z(scores) ** 2, 1, name="spiegelhalter", kind=_kind(data))
-    return found._replace(statistic=z(residuals.observed))
+    squared = score_statistic("temperature", residuals)
+    found = drawn_or_tail(residuals, squared, 1, name="spiegelhalter", kind=_kind(data))
+    return found._replace(statistic=math.copysign(found.statistic**0.5, residuals.observed[-1]))
 
 
 @dataclass(frozen=True)
@@ -304,10 +298,8 @@ def cox_calibration(data: Sample, *, level: float = 0.95, pos_label: Any = None)
     columns = [1] if data.n_classes == 2 else range(data.n_classes)
     model = LinearRecalibration(data)
     scores = model.scores(model.identity)
-    inverse = np.linalg.pinv(scores.covariance(), rcond=1e-10, hermitian=True)
-    test = drawn_or_tail(
-        scores, lambda g: float(g @ inverse @ g), data.n_classes, name="cox_calibration", kind=_kind(data)
-    )
+    joint = score_statistic("score", scores)
+    test = drawn_or_tail(scores, joint, data.n_classes, name="cox_calibration", kind=_kind(data))
     return CoxCalibration(
         {data.names[column]: _shift(data, frequencies, column) for column in columns},
         slope_interval(model, model.fit(), level),

@@ -197,8 +197,7 @@ class LabelMetrics(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Columns of the table."""
-        columns = (*NAMES, "expected", "observed", "p_value")
-        return {"label": np.array(self.labels), **{name: getattr(self, name) for name in columns}}
+        return {"label": np.array(self.labels), **super().to_dict()}
 
     @property
     def miscounted(self) -> list[Any]:

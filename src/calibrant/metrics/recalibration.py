@@ -163,7 +163,7 @@ def decompose(
     return Decomposition(*_intervals(statistics, data, level, n_resamples, random_state))
 
 
-@scalar(lower=-np.inf, grouped=True)
+@scalar(lower=-np.inf, grouped=True, refits=True)
 def calibration_loss(
     data: Sample, *, loss: Loss = "log_loss", method: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
@@ -179,7 +179,7 @@ def calibration_loss(
     return mean_statistic(row_losses(data, loss) - row_losses(after, loss))
 
 
-@scalar(grouped=True)
+@scalar(grouped=True, refits=True)
 def refinement_loss(
     data: Sample, *, loss: Loss = "log_loss", method: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
@@ -276,7 +276,7 @@ def dual_direction(difference: AnyFloatArray, norm: float) -> AnyFloatArray:
     return np.sign(difference) * (scaled / np.where(length > 0, length, 1.0)) ** (norm - 1)
 
 
-@scalar(lower=-np.inf, grouped=True)
+@scalar(lower=-np.inf, grouped=True, refits=True)
 def lp_calibration_error(
     data: Sample,
     *,

@@ -10,7 +10,6 @@ them aside. Log-odds, which give every order of magnitude its room, are for thos
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -24,12 +23,12 @@ from calibrant.optional import require
 from calibrant.typing import AnyFloatArray, FloatArray
 
 
-class Tabular(ABC):
-    """A result with columns."""
+class Tabular:
+    """A result with columns: its arrays, unless it says otherwise."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The columns as arrays, by name."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
     def to_pandas(self) -> Any:
         """The columns as a pandas data frame."""

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from calibrant.confidence import independent_trials, wilson_interval
+from calibrant.docs import describe_parameters
 from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import METRIC
@@ -29,10 +30,7 @@ from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.scalars import (
     SCALARS,
     TABLES,
-    Distance,
     Form,
-    Frequency,
-    Mean,
     Scalar,
     Summed,
     find_scalar,
@@ -80,23 +78,24 @@ class Sums:
         """The metric of all rows with its interval, inside the range of possible values."""
         value, sums = self.value(), self._sums["value"]
         lower, upper = (-np.inf, np.inf) if entry is None else (entry.lower, entry.upper)
-        if isinstance(self.form, Mean):
+        assert self.form is not None
+        if self.form.kind in ("mean", "frequency"):
             spread = self._sums["variance"]
             units = float(sums[0] ** 2 / spread[0])
             if too_few(units):
                 return Estimate(value, float("nan"), float("nan"), level)
-            if isinstance(self.form, Frequency):
+            if self.form.kind == "frequency":
                 trials = independent_trials(sums[1:] / sums[0], sums[:1], spread[:, None])
                 low, high = (float(end[0]) for end in wilson_interval(sums[1:] / sums[0], trials, level))
             else:
-                freedom = units - 1
-                half = float(stdtrit(freedom, (1 + level) / 2)) * self.form.deviation(sums, spread)
-                half *= float(np.sqrt(units / freedom))
+                # The standard error of the mean: `√(Σ (S - m W)²) / N` over units.
+                variance = max(spread[2] - 2 * value * spread[1] + value**2 * spread[0], 0.0) * units / (units - 1)
+                half = float(stdtrit(units - 1, (1 + level) / 2) * np.sqrt(variance) / sums[0])
                 low, high = value - half, value + half
             return Estimate(value, max(low, lower), min(high, upper), level)
         if not isinstance(value, float):
             raise ValueError("a table has its own intervals: give level= as an option of the metric, not of result")
-        moved = moved_values(cast(Distance, self.form), sums, self._sums, generator(0))
+        moved = moved_values(self.form, sums, self._sums, generator(0))
         return interval(value, moved, level=level, kind="corrected", lower=0.0, upper=1.0)
 
 
@@ -224,7 +223,7 @@ class RunningMetrics:
             return {name: sums.value() for name, sums in self._sums.items()}
         # Wilson's interval of a frequency allows for what was not seen; that of other numbers needs the rows.
         forms = {name: sums.form for name, sums in self._sums.items() if name in SCALARS}
-        names = [name for name, form in forms.items() if not isinstance(form, Frequency)]
+        names = [name for name, form in forms.items() if form is not None and form.kind != "frequency"]
         found: dict[str, Estimate] = {}
         if self._kept and names:
             wanted = [(SCALARS[name], self._options[name]) for name in names]
@@ -235,6 +234,7 @@ class RunningMetrics:
         }
 
 
+@describe_parameters
 class Running(RunningMetrics):
     """One metric of rows that arrive in parts, in constant memory; see `RunningMetrics`.
 
@@ -244,16 +244,8 @@ class Running(RunningMetrics):
         Name or function of a metric that is a sum over rows or a histogram: `log_loss`, `brier`, `accuracy`,
         `confidence_gap`, `positive_gap`, `ece`, `rms_calibration_error`, `maximum_calibration_error` (all with bins of
         equal width), `smooth_ece`, `reliability_table`, `classwise_reliability_tables`, `calibration_in_the_large`.
-    classes : sequence, optional
-        The label of every column of `y_prob`. Needed when labels are neither column numbers nor all present in the
-        first part.
     **options
         Options of the metric.
-
-    Attributes
-    ----------
-    rows : int
-        Number of rows added so far.
 
     Examples
     --------

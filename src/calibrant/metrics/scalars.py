@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import update_wrapper, wraps
+from functools import partial, update_wrapper, wraps
 from inspect import signature
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,17 +32,23 @@ Returned = TypeVar("Returned", covariant=True)
 REPLICATES = 200
 
 
-class Form(Protocol):
-    """What turns sums over rows into a result; it holds options and no rows, and can be pickled."""
+class Form(NamedTuple):
+    """What turns sums over rows into a result; it holds options and no rows, and can be pickled.
 
-    def value(self, sums: FloatArray) -> Any: ...
+    `moving` is where the sums of a distance move with the outcomes, by as many numbers as `spread` has.
+    """
+
+    value: Callable[[FloatArray], Any]
+    kind: Literal["mean", "frequency", "distance", "table"] = "table"
+    moving: tuple[int | slice, ...] = ()
+
+    def over_classes(self, combine: Callable[[list[Any]], Any]) -> Form:
+        """The same for every class against the rest, combined to one."""
+        return Form(partial(_combined, self.value, combine), self.kind, (slice(None), *self.moving))
 
 
-class Distance(Form, Protocol):
-    """A form whose value is a distance between what was expected and what was observed."""
-
-    def moved(self, sums: FloatArray, by: FloatArray) -> FloatArray:
-        """The sums after the observed ones have moved, by as many numbers as `spread` has."""
+def _combined(value: Callable[[FloatArray], Any], combine: Callable[[list[Any]], Any], sums: FloatArray) -> Any:
+    return combine([value(part) for part in sums])
 
 
 class Summed:
@@ -66,12 +72,12 @@ class Summed:
 
     def named_spread(self, data: Sample) -> dict[str, FloatArray]:
         """What the sums vary by, by what it is: variances, or moves of groups (see `cell_spread`)."""
-        moves = data.groups is not None and not isinstance(self.form, Mean)
+        moves = data.groups is not None and self.form.kind == "distance"
         return {"moves" if moves else "variance": self.spread(data)}
 
 
 def moved_values(
-    form: Distance,
+    form: Form,
     sums: FloatArray,
     spread: Mapping[str, FloatArray],
     rng: np.random.Generator,
@@ -87,32 +93,25 @@ def moved_values(
     if "variance" in spread:
         deviation = np.sqrt(spread["variance"])
         moves = moves + rng.standard_normal((n, *deviation.shape)) * deviation
-    return np.array([form.value(form.moved(sums + unseen(), by)) for by in moves])
+    values = []
+    for by in moves:
+        moved = sums + unseen()
+        moved[form.moving] += by
+        values.append(form.value(moved))
+    return np.array(values)
 
 
-class Mean:
-    """A mean: `N = Σ c` and `Σ c x`, with what its standard error is made of.
+def _mean(sums: FloatArray) -> float:
+    return float(sums[1] / sums[0])
 
-    That is `Σ W²`, `Σ W S` and `Σ S²` over independent units, with `W` the number of observations of a unit and `S`
-    the sum of their `x`. A unit is a group, or a single observation where there are no groups.
+
+def summed_mean(rows: AnyFloatArray, kind: Literal["mean", "frequency"] = "mean") -> Summed:
+    """Mean of one number per row, a frequency if they are zeros and ones: from `N = Σ c` and `Σ c x`.
+
+    Its standard error is made of `Σ W²`, `Σ W S` and `Σ S²` over independent units, with `W` the number of
+    observations of a unit and `S` the sum of their `x`. A unit is a group, or a single observation where there are no
+    groups.
     """
-
-    def value(self, sums: FloatArray) -> float:
-        return float(sums[1] / sums[0])
-
-    def deviation(self, sums: FloatArray, spread: FloatArray) -> float:
-        """Standard error of the mean: `√(Σ (S - m W)²) / N` over units."""
-        mean = self.value(sums)
-        variance = spread[2] - 2 * mean * spread[1] + mean**2 * spread[0]
-        return float(np.sqrt(max(variance, 0.0)) / sums[0])
-
-
-class Frequency(Mean):
-    """A mean of zeros and ones."""
-
-
-def summed_mean(rows: AnyFloatArray, form: type[Mean] = Mean) -> Summed:
-    """Mean of one number per row."""
 
     def sums(counts: AnyFloatArray) -> FloatArray:
         return np.array([counts.sum(), counts @ rows], dtype=np.float64)
@@ -124,21 +123,7 @@ def summed_mean(rows: AnyFloatArray, form: type[Mean] = Mean) -> Summed:
         size, total = data.group_sums(counts), data.group_sums(counts * rows)
         return np.array([size @ size, size @ total, total @ total])
 
-    return Summed(form(), sums, spread)
-
-
-@dataclass(frozen=True)
-class OverClasses:
-    """The same distance, or table, for every class against the rest, combined to one."""
-
-    of_class: Distance
-    combine: Callable[[list[Any]], Any]
-
-    def value(self, sums: FloatArray) -> Any:
-        return self.combine([self.of_class.value(part) for part in sums])
-
-    def moved(self, sums: FloatArray, by: FloatArray) -> FloatArray:
-        return np.stack([self.of_class.moved(part, step) for part, step in zip(sums, by)])
+    return Summed(Form(_mean, kind), sums, spread)
 
 
 def cell_spread(data: Sample, values: AnyFloatArray, cells: Callable[[AnyFloatArray], FloatArray]) -> FloatArray:
@@ -182,8 +167,8 @@ class Scalar:
 
     `plug_in_bias` marks metrics whose sample value lies above the population's on average (calibration errors are
     distances), which their intervals must correct for; `of_sums` those that are functions of sums over rows, at least
-    with their default options; `by_class` those that are means over classes; `unseen` others that outcomes which a
-    small sample lacks could change.
+    with their default options; `by_class` those that are means over classes; `refits` those of fitted calibrators, of
+    which nothing is known beyond the rows that were seen.
     """
 
     name: str
@@ -195,12 +180,7 @@ class Scalar:
     plug_in_bias: bool = False
     of_sums: bool = False
     by_class: bool = False
-    unseen: bool = False
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether outcomes that a small sample lacks could change the value: all but those of fitted calibrators."""
-        return self.of_sums or self.by_class or self.plug_in_bias or self.unseen
+    refits: bool = False
 
     def units(self, data: Sample) -> float:
         """How many independent observations the value rests on.
@@ -223,7 +203,7 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
     """A function of labels and probabilities from one of validated predictions.
 
     It has the parameters `groups` and `blocks` if the result depends on them: by its intervals or by folds. Its
-    docstring gets the parameters that metrics share, and the imports of its example.
+    docstring gets the parameters that metrics share, what it returns, and the imports of its example.
     """
 
     def metric(
@@ -237,7 +217,9 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
         **options: Any,
     ) -> Result:
         if not grouped and not (groups is None and blocks is None):
-            raise TypeError(f"{compute.__name__} does not depend on groups; only its interval does")
+            raise TypeError(f"{compute.__name__} does not depend on groups; only intervals do")
+        if classes is None:  # a rule of decisions names the columns
+            classes = getattr(options.get("rule", next(iter(arguments), None)), "classes", None)
         data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
         return compute(data, *arguments, **options)
 
@@ -253,6 +235,8 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
     if example:
         imports = ">>> import numpy as np\n" if "np." in example else ""
         imports += f">>> from {compute.__module__.rpartition('.')[0]} import {compute.__name__}\n"
+        if not hasattr(compute, "__wrapped__") and "Returns\n-------\n" not in text:
+            text += f"Returns\n-------\n{compute.__annotations__['return']}\n\n"
         function.__doc__ = text + heading + imports + example
     return cast("Metric[Result]", limited(function))
 

@@ -223,7 +223,7 @@ def _part(gain: float, scores: ScoreResiduals, statistic: Callable[[AnyFloatArra
     return Part(gain, found.p_value, found.statistic, floor)
 
 
-@scalar(lower=-np.inf)
+@scalar(lower=-np.inf, refits=True)
 def calibration_slope(data: Sample) -> Statistic:
     """Slope of the recalibrated log-probabilities: 1 is right, below 1 too extreme, above 1 too close to the average.
 

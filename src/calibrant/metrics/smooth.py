@@ -29,7 +29,7 @@ from scipy.special import ndtri
 from calibrant.bins import quantile_index, sum_by
 from calibrant.confidence import check_level
 from calibrant.metrics.result_types import HISTOGRAM_BINS, UNIT, ReliabilityCurve
-from calibrant.metrics.scalars import Statistic, Summed, cell_spread, public, scalar
+from calibrant.metrics.scalars import Form, Statistic, Summed, cell_spread, public, scalar
 from calibrant.metrics.views import Kind, View, shown_view, sort_view, view_statistic
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
@@ -90,14 +90,9 @@ def smooth_error(cells: AnyFloatArray) -> float:
     return float(brentq(excess, SMALLEST_BANDWIDTH, 1.0, xtol=1e-8, rtol=1e-7))
 
 
-class SmoothError:
+def _of_sums(sums: FloatArray) -> float:
     """Smooth ECE from the number of observations, followed by `Σ c (hit - score)` over the cells of the grid."""
-
-    def value(self, sums: FloatArray) -> float:
-        return smooth_error(sums[1:] / sums[0])
-
-    def moved(self, sums: FloatArray, by: FloatArray) -> FloatArray:
-        return np.append(sums[0], sums[1:] + by)
+    return smooth_error(sums[1:] / sums[0])
 
 
 def _prepare_view(view: View) -> Statistic:
@@ -107,7 +102,8 @@ def _prepare_view(view: View) -> Statistic:
     def sums(counts: AnyFloatArray) -> FloatArray:
         return np.append(counts.sum(), grid.sums(counts * difference))
 
-    return Summed(SmoothError(), sums, lambda data: cell_spread(data, difference, grid.sums))
+    form = Form(_of_sums, "distance", (slice(1, None),))
+    return Summed(form, sums, lambda data: cell_spread(data, difference, grid.sums))
 
 
 @scalar(upper=1.0, plug_in_bias=True, of_sums=True)
@@ -139,12 +135,6 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", pos_label: Any = None, le
     """Kernel-smoothed reliability curve with intervals, where at least 20 rows carry it.
 
     The bandwidth is that of smooth ECE, or that of Silverman's rule if it is larger.
-
-    Parameters
-    ----------
-    kind : {"auto", "binary", "top-label"}, default="auto"
-        Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
-        top-label for more.
 
     References
     ----------

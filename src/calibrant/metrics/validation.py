@@ -150,10 +150,6 @@ def validation_table(
     ordered : bool, default=False
         Whether the columns are classes in an order: adds the ranked probability score (RPS).
 
-    Returns
-    -------
-    ValidationTable
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from calibrant.metrics.scalars import Distance, OverClasses, Summed
+from calibrant.metrics.scalars import Summed
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, AnyIntArray
 
@@ -118,7 +118,7 @@ def view_statistic(
     if not isinstance(first, Summed):
         return lambda counts: combine([statistic(counts) for statistic in each_class()])
     return Summed(
-        OverClasses(cast(Distance, first.form), combine),
+        first.form.over_classes(combine),
         lambda counts: np.stack([statistic.sums(counts) for statistic in each_class()]),
         # Classes before cells; where there are replicates of moves, they come first.
         lambda data: np.stack([statistic.spread(data) for statistic in each_class()], axis=-2),
