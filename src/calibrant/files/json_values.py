@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value in types that JSON has; NaN and infinities become null."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}

@@ -79,7 +79,13 @@ class SplitPredictions:
 
     @classmethod
     def checked(
-        cls, probas_cal: Any, labels_cal: Any, probas_test: Any, labels_test: Any, *, where: str = "predictions"
+        cls,
+        probas_cal: object,
+        labels_cal: object,
+        probas_test: object,
+        labels_test: object,
+        *,
+        where: str = "predictions",
     ) -> SplitPredictions:
         """Validate arrays as they come from a file.
 
@@ -289,7 +295,7 @@ def select_experiments(
     return kept
 
 
-def _probabilities(p: Any, where: str) -> NDArray[np.float64]:
+def _probabilities(p: object, where: str) -> NDArray[np.float64]:
     words = Words(where)
     array, _ = as_matrix(p, words)
     return np.asarray(to_probabilities(array.astype(np.float64), words=words, tolerance=0.0))

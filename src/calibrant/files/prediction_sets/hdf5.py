@@ -105,7 +105,7 @@ def write_hdf5(
     return index
 
 
-def _walk(file: Any) -> Iterator[tuple[Experiment, str]]:
+def _walk(file: object) -> Iterator[tuple[Experiment, str]]:
     """Experiments of an open file: a group with the four arrays is one, two or three levels down."""
     for dataset, models in _members(file):
         for model, inner in _members(models):

@@ -48,10 +48,10 @@ class PickledArrayError(ValueError):
 class _Type:
     """Stands for a NumPy type. Of its state only the order of bytes is used: sizes and flags are what the name says."""
 
-    def __init__(self, spelling: Any, *_: Any) -> None:
+    def __init__(self, spelling: Any, *_: object) -> None:
         self._spelling, self._order = _spelling(spelling), ""
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         _, order, subtype, names, fields, *_ = _expect(state, tuple)
         if subtype is not None or names is not None or fields is not None:
             raise PickledArrayError("an array of structures")
@@ -67,7 +67,7 @@ class _Array:
     def __init__(self, reader: _Reader, value: NDArray[Any] | None = None) -> None:
         self._reader, self.value = reader, value
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         shape, kind, fortran, data = _expect(state, tuple)[-4:]
         self.value = self._reader.array(kind, shape, data, "F" if fortran is True or fortran == 1 else "C")
 
@@ -93,7 +93,7 @@ class _Reader(pickle.Unpickler):
             raise PickledArrayError(f"{f'{module}.{name}':.80} is not part of a NumPy array")
         return found
 
-    def array(self, kind: Any, shape: Any, data: Any, order: Any = "C") -> NDArray[Any]:
+    def array(self, kind: object, shape: object, data: object, order: Any = "C") -> NDArray[Any]:
         """An array of these bytes."""
         dtype = _expect(kind, _Type).make()
         sizes = [_expect(size, int) for size in _expect(shape, tuple)]
@@ -104,17 +104,17 @@ class _Reader(pickle.Unpickler):
         flat = np.frombuffer(data, np.uint8) != 0 if dtype == np.bool_ else np.frombuffer(data, dtype)
         return flat.reshape(sizes, order=order)
 
-    def _empty(self, kind: Any, *_: Any) -> _Array:
+    def _empty(self, kind: object, *_: object) -> _Array:
         if kind is not _ARRAY_CLASS:
             raise PickledArrayError("the pickle is damaged")
         return _Array(self)
 
-    def _of_buffer(self, data: Any, kind: Any, shape: Any, order: Any, *axes: Any) -> _Array:
+    def _of_buffer(self, data: object, kind: object, shape: object, order: object, *axes: object) -> _Array:
         if axes or order not in ("C", "F"):
             raise PickledArrayError("an array with its axes in an unusual order")
         return _Array(self, self.array(kind, shape, data, order))
 
-    def _encoded(self, text: Any, encoding: Any = "latin1") -> bytes:
+    def _encoded(self, text: Any, encoding: object = "latin1") -> bytes:
         """Bytes written as text. Each is in the file once, so a file that uses one text again and again is refused."""
         self._left -= len(_expect(text, str))
         if self._left < 0 or encoding not in ("latin1", "latin-1"):
@@ -137,13 +137,13 @@ def open_pickle(path: Path) -> MemorySource:
     return MemorySource({(dataset, model or "model", 0): predictions}, path.stem, path)
 
 
-def _pair(value: Any) -> tuple[Any, Any]:
+def _pair(value: object) -> tuple[Any, Any]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise PredictionFileError("found something other than a pair")
     return value[0], value[1]
 
 
-def _numbers(value: Any, n_dimensions: int) -> NDArray[Any]:
+def _numbers(value: object, n_dimensions: int) -> NDArray[Any]:
     """An array, or a plain list of numbers: nested lists could refer to each other and fill the memory."""
     if isinstance(value, list) and all(isinstance(item, (bool, int, float, np.generic)) for item in value):
         value = np.array(value)
@@ -168,7 +168,7 @@ def read_pickled_arrays(data: bytes) -> Any:
         raise PickledArrayError(f"the pickle is damaged ({error})") from None
 
 
-def _finished(value: Any, seen: dict[int, Any]) -> Any:
+def _finished(value: object, seen: dict[int, Any]) -> Any:
     """`value` with arrays for stand-ins. Shared parts are visited once; a list that contains itself is refused."""
     if isinstance(value, _Array):
         value = value.value
@@ -186,13 +186,13 @@ def _finished(value: Any, seen: dict[int, Any]) -> Any:
     return value
 
 
-def _expect(value: Any, kind: Any) -> Any:
+def _expect(value: object, kind: Any) -> Any:
     if not isinstance(value, kind):
         raise PickledArrayError("the pickle is damaged")
     return value
 
 
-def _spelling(text: Any) -> str:
+def _spelling(text: object) -> str:
     spelling = text.decode("latin1") if isinstance(text, bytes) else _expect(text, str)
     if not re.fullmatch(r"b1|[iu][1248]|f[248]", spelling):
         what = "Python objects" if spelling.startswith("O") else f"the type {spelling!r:.20}"

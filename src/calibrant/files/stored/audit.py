@@ -17,6 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant import __version__
 from calibrant.calibrators.base import Calibrator, has_steps
@@ -50,7 +51,7 @@ class RowAudit:
         """The probabilities of unchanged predictions, one column per class of the calibrator."""
         return self._as_given.predict_proba(P)
 
-    def add(self, P: Any, y: Any, sample_weight: Any = None, segments: Any = None, dates: Any = None) -> RowAudit:
+    def add(self, P: Any, y: Any, sample_weight: Any = None, segments: Any = None, dates: object = None) -> RowAudit:
         """Take in predictions as the calibrator takes them, with labels or votes, weights, segments and dates."""
         values = np.asarray(as_matrix(P)[0], dtype="<f8")
         counts = np.ones(len(values)) if sample_weight is None else to_numpy(sample_weight)
@@ -114,12 +115,12 @@ def _known(calibrator: Any) -> dict[str, Any]:
 
 def record_fit(
     calibrator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
     *,
-    segments: Any = None,
-    dates: Any = None,
+    segments: object = None,
+    dates: ArrayLike | None = None,
     time: datetime.datetime | None = None,
 ) -> Any:
     """Attach the audit record to a fitted calibrator; `calibrant.save` stores it, and `calibrant fit` does both.
@@ -151,7 +152,7 @@ def record_fit(
     return calibrator
 
 
-def record_fault(record: Any, calibrator: Any, map_sha256: str | None) -> str:
+def record_fault(record: object, calibrator: object, map_sha256: str | None) -> str:
     """Why a record cannot be that of this calibrator, whose map has this checksum; empty if it can."""
     if not isinstance(record, dict) or set(record) != set(_MADE):
         return "it is not a record of this version of calibrant"
@@ -181,5 +182,5 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _is_day(value: Any) -> bool:
+def _is_day(value: object) -> bool:
     return isinstance(value, str) and bool(re.fullmatch(r"-?\d{4,6}-\d\d-\d\d", value))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from calibrant.calibrators.scaling.option_calibrator import OptionCalibrator
 from calibrant.deployment.adapted import AdaptedCalibrator
 from calibrant.deployment.chain import ChainedCalibrator
 from calibrant.deployment.segments.segmented import SegmentedCalibrator
+from calibrant.typing import AnyArray
 
 #: Sizes that a file may claim without holding as many values: empty arrays, and texts shorter than their type.
 _MOST_UNFILLED = 1_000_000
@@ -65,7 +66,7 @@ class CalibratorFileError(ValueError):
     """A file that does not hold a calibrator, or a calibrator that cannot be stored."""
 
 
-def encode(value: Any, where: str = "it") -> Any:
+def encode(value: object, where: str = "it") -> Any:
     """`value` as a JSON value; `where` names it in errors.
 
     >>> encode({"a": (1, float("inf"))})
@@ -99,7 +100,7 @@ def encode(value: Any, where: str = "it") -> Any:
     )
 
 
-def _encode_array(array: np.ndarray[Any, Any], where: str) -> dict[str, Any]:
+def _encode_array(array: AnyArray, where: str) -> dict[str, Any]:
     kind = array.dtype.kind
     flat = array.ravel()
     data: list[Any]
@@ -131,7 +132,7 @@ def _encode_object(value: Any, where: str) -> dict[str, Any]:
     }
 
 
-def decode(value: Any) -> Any:
+def decode(value: object) -> Any:
     """The value that `encode` was given."""
     if isinstance(value, list):
         return [decode(item) for item in value]
@@ -153,7 +154,7 @@ def decode(value: Any) -> Any:
     raise CalibratorFileError(f"This file holds a value of the unknown kind {kind!r:.40}.")
 
 
-def _expect(value: Any, kind: type) -> Any:
+def _expect(value: object, kind: type) -> Any:
     if not isinstance(value, kind):
         raise CalibratorFileError(f"This file is damaged: {value!r:.40} found where a {kind.__name__} should be.")
     return value
@@ -165,7 +166,7 @@ def _float(item: Any) -> float:
     return float(item)
 
 
-def _decode_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
+def _decode_array(value: Mapping[str, object]) -> np.ndarray[Any, Any]:
     spelling = _expect(value["dtype"], str)
     if not re.fullmatch(r"[<|]([fiub][1248]|U\d{1,9}|[mM]8(\[\d{0,9}\w{1,2}\])?|O)", spelling, re.ASCII):
         raise CalibratorFileError(f"This file is damaged: it holds an array of the type {spelling!r:.40}.")
@@ -193,7 +194,7 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
     return array.reshape(shape)
 
 
-def _decode_object(value: dict[str, Any]) -> Any:
+def _decode_object(value: Mapping[str, object]) -> Any:
     # Version 0.1.0 wrote module:Class; where a class lives is nothing that a file can know.
     name = _expect(value["class"], str).rpartition(":")[2]
     cls = _find_class(name)
@@ -236,7 +237,7 @@ _LEAST = 64
 _Path = list[str | int]
 
 
-def share(content: Any, maps: Any) -> bool:
+def share(content: object, maps: object) -> bool:
     """Replace the numbers of arrays in `content` that `maps` also has by their place there; whether there were any."""
     found = {_key(numbers): path for path, numbers in _arrays(maps, []) if len(numbers) >= _LEAST}
     shared = False
@@ -249,7 +250,7 @@ def share(content: Any, maps: Any) -> bool:
     return shared
 
 
-def restore(content: Any, maps: Any) -> None:
+def restore(content: object, maps: Any) -> None:
     """Undo `share`.
 
     Each array of the map is taken once, so that a small file cannot claim much memory.
@@ -268,7 +269,7 @@ def restore(content: Any, maps: Any) -> None:
         array["data"] = _flat(value)
 
 
-def _encoded(value: Any) -> Iterator[dict[str, Any]]:
+def _encoded(value: object) -> Iterator[dict[str, Any]]:
     """Encoded arrays of numbers within a value, outermost first."""
     if isinstance(value, list):
         for item in value:
@@ -282,7 +283,7 @@ def _encoded(value: Any) -> Iterator[dict[str, Any]]:
             yield from _encoded(item)
 
 
-def _arrays(value: Any, path: _Path) -> Iterator[tuple[_Path, list[Any]]]:
+def _arrays(value: object, path: _Path) -> Iterator[tuple[_Path, list[Any]]]:
     """Lists of numbers, nested or not, within a map, with where they stand."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -296,10 +297,10 @@ def _arrays(value: Any, path: _Path) -> Iterator[tuple[_Path, list[Any]]]:
                 yield from _arrays(item, [*path, i])
 
 
-def _flat(value: Any) -> list[Any]:
+def _flat(value: object) -> list[Any]:
     return [number for item in value for number in _flat(item)] if isinstance(value, list) else [value]
 
 
-def _key(numbers: list[Any]) -> tuple[Any, ...]:
+def _key(numbers: Sequence[object]) -> tuple[Any, ...]:
     # 1 and 1.0, 0.0 and -0.0 are equal in Python and different in a file.
     return tuple(map(repr, numbers))

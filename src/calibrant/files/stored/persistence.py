@@ -27,7 +27,7 @@ from calibrant.files.stored.encoding import STORED, CalibratorFileError, decode,
 from calibrant.runtime import FORMAT, VERSION, canonical, checksum, read_rule, version_fault
 
 
-def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
+def save(calibrator: object, path: str | os.PathLike[str]) -> None:
     """Store a calibrator as JSON, with every float exact.
 
     The file appears whole or not at all: a crash while writing leaves the old file as it was.
@@ -89,7 +89,7 @@ def stored_text(calibrator: Any) -> str:
     return text + "}\n"
 
 
-def _part(name: str, value: Any) -> str:
+def _part(name: str, value: object) -> str:
     """A part of the file, after its checksum."""
     text = canonical(value)
     return f', "{name}_sha256": "{checksum(text)}", "{name}": {text}'
@@ -185,7 +185,7 @@ class FoldCalibrators(list[Any]):
         )
 
 
-def _storable(calibrator: Any) -> Any:
+def _storable(calibrator: object) -> Any:
     if isinstance(calibrator, CalibratedClassifier):
         check_is_fitted(calibrator)
         return list(calibrator.calibrators_)
@@ -198,7 +198,7 @@ def _storable(calibrator: Any) -> Any:
     )
 
 
-def _share_folds(content: list[Any], maps: list[Any] | None) -> bool:
+def _share_folds(content: list[object], maps: list[object] | None) -> bool:
     """Replace each calibrator that an earlier fold has, too, by the number of that fold; whether any was."""
     first: dict[str, int] = {}
     for i, item in enumerate(content):
@@ -242,7 +242,7 @@ def save_monitor(monitor: CalibrationMonitor, path: str | Path) -> None:
     write_text(path, canonical(monitor.state_) + "\n")
 
 
-def load_monitor(path: str | Path, calibrator: Any) -> CalibrationMonitor:
+def load_monitor(path: str | Path, calibrator: object) -> CalibrationMonitor:
     """The monitor of this calibrator that `save_monitor` stored."""
     try:
         state = json.loads(Path(path).read_text(encoding="utf-8"))

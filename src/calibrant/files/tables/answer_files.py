@@ -207,7 +207,7 @@ def _answers(name: str, form: _Form, questions: Sequence[_Question]) -> Answers:
     return replace(made, sample=replace(made.sample, classes=np.array(WRONG_RIGHT)), stated=True, notes=notes)
 
 
-def _first(record: Mapping[str, Any], names: Iterable[str], *, required: bool = True) -> str:
+def _first(record: Mapping[str, object], names: Iterable[str], *, required: bool = True) -> str:
     """The first of these fields that has a value; an error, or an empty name, if none has."""
     name = next((name for name in names if record.get(name) not in (None, "", [], {})), "")
     if required and not name:
@@ -265,7 +265,7 @@ def _options(record: Mapping[str, Any], labelled: bool) -> _Question:
     return _Question(values.tolist(), right, kept, unlisted)
 
 
-def _stated(record: Mapping[str, Any], labelled: bool) -> _Question:
+def _stated(record: Mapping[str, object], labelled: bool) -> _Question:
     name = _first(record, _CONFIDENCE)
     text, right = str(record[name]).strip(), -1
     try:
@@ -291,7 +291,7 @@ _FIELDS: dict[_Form, str] = {
 }
 
 
-def _form(record: Mapping[str, Any], labelled: bool) -> _Form | None:
+def _form(record: Mapping[str, object], labelled: bool) -> _Form | None:
     if any(name in record for name in _RESPONSES):
         return _harness
     if any(name in record for name in (*_LOGPROBS, *_PROBABILITIES)) or _at_path(record) is not None:
@@ -310,12 +310,12 @@ def _items(values: Any) -> list[Any]:
     return list(values.values()) if isinstance(values, dict) else list(values)
 
 
-def _are_plain(values: Any) -> bool:
+def _are_plain(values: object) -> bool:
     """Whether these are texts or numbers."""
     return isinstance(values, (list, dict)) and not any(isinstance(item, (list, dict)) for item in _items(values))
 
 
-def _at_path(record: Mapping[str, Any]) -> Any:
+def _at_path(record: Mapping[str, object]) -> Any:
     """The log-probabilities of tokens in the response of an API, if there are any."""
     for path in _RESPONSE_PATHS:
         value: Any = record
@@ -363,7 +363,7 @@ def _listed(name: str, places: Sequence[dict[str, float]], texts: Sequence[str])
     raise ValueError(f"field {name!r}: none of the {len(texts)} options, by text or letter, is among the tokens listed")
 
 
-def _right(record: Mapping[str, Any], names: Sequence[str], texts: Sequence[str], k: int) -> int:
+def _right(record: Mapping[str, object], names: Sequence[str], texts: Sequence[str], k: int) -> int:
     """The number of the right option, which may be given as its text, as a letter or as a number from 0."""
     name = _first(record, names)
     value = record[name]
@@ -379,14 +379,14 @@ def _right(record: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]
         raise ValueError(f"field {name!r}: {text[:40]!r} is not one of the {k} options") from None
 
 
-def _count(record: Mapping[str, Any], name: str | None) -> float:
+def _count(record: Mapping[str, object], name: str | None) -> float:
     value = 1.0 if name is None else record[_first(record, (name,))]
     if not (isinstance(value, (int, float)) and 0 <= value < np.inf):
         raise ValueError(f"field {name!r}: {str(value)[:40]} is not a weight; weights are finite and not negative")
     return float(value)
 
 
-def _group(record: Mapping[str, Any], number: int, group_by: str | None = None) -> str:
+def _group(record: Mapping[str, object], number: int, group_by: str | None = None) -> str:
     """What a question belongs to, as text; a question that does not say stands alone."""
     inside = record.get("doc")
     known = {**(inside if isinstance(inside, dict) else {}), **record}

@@ -16,6 +16,7 @@ from calibrant.files.tables.table import Table, compute, pa
 from calibrant.inputs.class_columns import label_text
 from calibrant.inputs.rows import are_percentages, whole_of_probabilities
 from calibrant.inputs.words import HintedError, RequestError, UnknownLabelError
+from calibrant.typing import AnyArray, Label
 
 #: Spellings of a missing number in text, besides the empty cell.
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-nan"}
@@ -35,7 +36,7 @@ class NumberStyle:
         """Whether numbers are written in another way than most programs do."""
         return self.decimal != "." or self.percent_sign
 
-    def text(self, numbers: Any) -> Any:
+    def text(self, numbers: object) -> Any:
         """An Arrow column of numbers as text in this style."""
         text = compute.cast(numbers, pa.string())
         if self.decimal != ".":
@@ -80,7 +81,7 @@ def to_numbers(column: Any, decimal: str = ".") -> Numbers:
     return Numbers(np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
 
 
-def several_numbers(columns: Sequence[Any], decimal: str = ".") -> Numbers:
+def several_numbers(columns: Sequence[Label], decimal: str = ".") -> Numbers:
     """Numbers of several Arrow columns side by side."""
     found = [to_numbers(column, decimal) for column in columns]
     unreadable = {(row, j): text for j, cells in enumerate(found) for row, text in cells.unreadable.items()}
@@ -114,7 +115,7 @@ def decoded(column: Any) -> Any:
         raise RequestError(f"a column of type {column.type} holds bytes that are not UTF-8 text") from error
 
 
-def is_bytes(kind: Any) -> bool:
+def is_bytes(kind: object) -> bool:
     """Whether an Arrow type holds bytes."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
@@ -138,7 +139,7 @@ def _parse(cells: list[str | None], decimal: str) -> Numbers:
     return Numbers(values, unreadable)
 
 
-def find_style(columns: Sequence[Any], decimal: str | None = None) -> NumberStyle:
+def find_style(columns: Sequence[Label], decimal: str | None = None) -> NumberStyle:
     """Decimal mark and percent signs, by the first cells; whether 100 is the whole is seen from the numbers."""
     cells = [cell for column in map(decoded, columns) if is_text(column) for cell in column.to_pylist() if cell]
     if decimal is None:
@@ -149,7 +150,7 @@ def find_style(columns: Sequence[Any], decimal: str | None = None) -> NumberStyl
 
 
 def measured(
-    columns: Sequence[Any], decimal: str | None, *, logits: bool, percentages: bool = False
+    columns: Sequence[Label], decimal: str | None, *, logits: bool, percentages: bool = False
 ) -> tuple[NumberStyle, NDArray[np.float64] | None]:
     """How Arrow columns are written, and their numbers as fractions; `None` if few cells are numbers.
 
@@ -166,7 +167,7 @@ def measured(
     return style, values
 
 
-def cast_text(column: Any, kind: Any, refusal: HintedError) -> Any:
+def cast_text(column: object, kind: object, refusal: HintedError) -> Any:
     """An Arrow column cast to the text type `kind`; `refusal` is raised if it cannot be text."""
     try:
         return compute.cast(column, kind)
@@ -184,7 +185,7 @@ def to_text(column: Any) -> Any:
     return cast_text(column, pa.string(), refusal)
 
 
-def stripped(column: Any) -> Any:
+def stripped(column: object) -> Any:
     """Plain values of an Arrow column; blanks around texts do not count, as around the names of columns."""
     column = decoded(column)
     return compute.utf8_trim_whitespace(column) if is_text(column) else column
@@ -201,7 +202,7 @@ def to_cells(column: Any) -> list[Any]:
     return list(to_text(column).to_pylist())
 
 
-def segment_texts(cells: NDArray[Any]) -> NDArray[Any]:
+def segment_texts(cells: AnyArray) -> NDArray[Any]:
     """The segment of each row as text, from its cells in the columns of segments (n, c); missing ones are `(none)`.
 
     >>> segment_texts(np.array([["north", 1.0], ["", None]], dtype=object)).tolist()
@@ -211,7 +212,7 @@ def segment_texts(cells: NDArray[Any]) -> NDArray[Any]:
     return np.array([", ".join(row) for row in texts], dtype=object)
 
 
-def group_codes(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def group_codes(column: object) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """A number for each cell, the same for the same text in every chunk, and which cells are missing."""
     texts = compute.fill_null(to_text(column), "").dictionary_encode()
     hashes = [blake2b(text.encode(), digest_size=8).digest() for text in texts.dictionary.to_pylist()]
@@ -220,13 +221,13 @@ def group_codes(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     return np.array(numbers, dtype=np.int64)[places], np.array(texts.dictionary.to_pylist())[places] == ""
 
 
-def read_labels(column: Any) -> list[Any]:
+def read_labels(column: object) -> list[Any]:
     """Different labels of an Arrow column, without missing ones."""
     labels = stripped(column).unique().to_pylist()
     return [label for label in labels if label is not None and label != "" and label == label]
 
 
-def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
+def label_codes(column: Any, classes: Sequence[Label]) -> NDArray[np.int64]:
     """Position of each label among the classes, -1 for missing and unknown ones."""
     place = {label_text(label): number for number, label in enumerate(classes)}
     column = stripped(column)
@@ -240,7 +241,7 @@ def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     return np.where(codes < 0, -1, known[codes]).astype(np.int64)
 
 
-def missing_cells(column: Any) -> NDArray[np.bool_]:
+def missing_cells(column: object) -> NDArray[np.bool_]:
     """Which cells of an Arrow column hold nothing: null, NaN or blanks."""
     texts = compute.fill_null(to_text(column), "")
     return np.asarray(compute.is_in(texts, pa.array(["", "nan", "NaN"])).to_numpy(zero_copy_only=False))

@@ -12,7 +12,7 @@ import json
 import zipfile
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -167,7 +167,7 @@ class ValueTable(Table):
             yield Batch(pa.RecordBatch.from_arrays(cells, names=names), np.array([number for number, _ in part]))
 
 
-def _column(values: list[Any]) -> Any:
+def _column(values: Sequence[object]) -> Any:
     """An Arrow column; values of several types become text."""
     try:
         return pa.array(values)
@@ -224,7 +224,7 @@ class JsonLinesTable(ValueTable):
                 self.leave_out(number, f"the key {unknown!r}, which no earlier row has", skip_errors)
 
 
-def _flat(record: dict[str, Any]) -> dict[str, Any]:
+def _flat(record: Mapping[str, object]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, (list, dict)):

@@ -28,6 +28,7 @@ from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.rows import complete, examine, find_fault, saturate
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
+from calibrant.typing import AnyArray
 
 #: What weights, votes and amounts must be.
 _COUNTS = "are finite and not negative"
@@ -265,7 +266,7 @@ def _no_count(found: Numbers, row: int, names: Sequence[str], what: str) -> tupl
     return (f"{name!r} is {value:g}; {what} {_COUNTS}",)
 
 
-def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout, whole: float) -> tuple[str, ...]:
+def _describe(values: AnyArray, names: Sequence[str], layout: Layout, whole: float) -> tuple[str, ...]:
     """What is wrong with the numbers of a row, in the file's own unit, and hints."""
     kind, column, value = find_fault(values, **layout.rules)
     if kind == "impossible":

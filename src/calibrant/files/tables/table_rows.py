@@ -38,6 +38,7 @@ from calibrant.inputs.rows import (
 from calibrant.inputs.samples import better_order
 from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.text_table import list_names
+from calibrant.typing import Label
 
 #: A column with more different values than this is not one of class labels.
 MOST_LABELS = 10_000
@@ -78,7 +79,7 @@ class RowReader:
         votes = named_columns(self.layout.votes, self.table.columns, free)
         self.layout = replace(self.layout, votes=tuple(votes))
 
-    def find(self, labels: Sequence[Any] | None = None) -> ProbabilityColumns:
+    def find(self, labels: Sequence[Label] | None = None) -> ProbabilityColumns:
         """The probability columns and the labels they stand for; `labels` are those known beforehand."""
         self.table.require(self.layout.reserved)
         known = labels is not None
@@ -108,7 +109,7 @@ class RowReader:
             self._check_order(found, known=known)
         return found
 
-    def pair_with(self, name: str, classes: Sequence[Any]) -> ProbabilityColumns | None:
+    def pair_with(self, name: str, classes: Sequence[Label]) -> ProbabilityColumns | None:
         """The columns of both classes, if this one is among them and they sum to one; `None` if it stands alone."""
         alone = RowReader(self.table, self.layout, skip_errors=True)
         try:

@@ -151,7 +151,7 @@ class CsvTable(Table):
     def _with_arrow(self, block: bytes, line: int, names: list[str], skip_errors: bool) -> tuple[Batch, int]:
         wrong: list[Any] = []
 
-        def handle(row: Any) -> str:
+        def handle(row: object) -> str:
             wrong.append(row)
             return "skip"
 

@@ -36,7 +36,7 @@ class TableWriter(ABC):
         self._stream = stream
 
     @abstractmethod
-    def write(self, data: Any) -> None:
+    def write(self, data: object) -> None:
         """Add rows."""
 
     def close(self) -> None:  # noqa: B027
@@ -132,7 +132,7 @@ class CsvWriter(TableWriter):
         return compute.if_else(special, _joined('"', compute.replace_substring(text, '"', '""'), '"'), text)
 
 
-def _joined(*parts: Any, by: str = "") -> Any:
+def _joined(*parts: object, by: str = "") -> Any:
     """Texts put together cell by cell; a plain text is the same in every row."""
     kind = pa.large_string()
     return compute.binary_join_element_wise(
@@ -143,7 +143,7 @@ def _joined(*parts: Any, by: str = "") -> Any:
 class JsonLinesWriter(TableWriter):
     """One JSON object per row, null for NaN and infinities, which JSON does not know."""
 
-    def write(self, data: Any) -> None:
+    def write(self, data: object) -> None:
         for row in _plain_rows(data, "JSON Lines"):
             self._stream.write((json.dumps(row, ensure_ascii=False, default=str) + "\n").encode())
 
@@ -183,7 +183,7 @@ class ExcelWriter(TableWriter):
         for row in rows:
             self._sheet.append([self._cell(value) for value in row])
 
-    def _cell(self, value: Any) -> Any:
+    def _cell(self, value: object) -> Any:
         if value is None or isinstance(value, (bool, int, float)):
             return value
         text = require("openpyxl.cell.cell", extra="excel")
@@ -251,7 +251,7 @@ class ArrayWriter(TableWriter):
         self._layout |= {n + suffix: [c + suffix for c in columns] for n, columns in self._layout.items()}
         self._batches: list[Any] = []
 
-    def write(self, data: Any) -> None:
+    def write(self, data: object) -> None:
         self._batches.append(data)
 
     def close(self) -> None:
