@@ -8,6 +8,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,17 +32,17 @@ _SURE = 0.999
 
 @describe_parameters
 def adapt(
-    calibrator: Any,
+    calibrator: object,
     *,
-    prior: Any = None,
-    unlabelled: Any = None,
+    prior: object = None,
+    unlabelled: ArrayLike | None = None,
     method: str = "em",
-    labelled: tuple[Any, ...] | Mapping[str, Any] | None = None,
-    source: Any = None,
+    labelled: tuple[object, ...] | Mapping[str, object] | None = None,
+    source: object = None,
     level: float = 0.95,
-    segments: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    segments: object = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     blocks: int | None = None,
 ) -> Any:
     """Adapt a fitted calibrator to new class frequencies, known or estimated from predictions without labels.
@@ -130,7 +131,7 @@ def adapt(
     return target
 
 
-def _unchanged(calibrator: Any) -> tuple[Any, list[AdaptedCalibrator]]:
+def _unchanged(calibrator: object) -> tuple[Any, list[AdaptedCalibrator]]:
     """What predicts as before, and the calibrators in it that are to be adapted."""
     if not isinstance(calibrator, CalibratedClassifier):
         adapted = AdaptedCalibrator.unchanged(check_calibrator(calibrator))
@@ -141,7 +142,7 @@ def _unchanged(calibrator: Any) -> tuple[Any, list[AdaptedCalibrator]]:
     return classifier, classifier.calibrators_
 
 
-def _source_counts(calibrator: Any, parts: list[AdaptedCalibrator], source: Any, rows: Sample | None) -> FloatArray:
+def _source_counts(calibrator: Any, parts: list[AdaptedCalibrator], source: object, rows: Sample | None) -> FloatArray:
     """How often each class occurred at calibration; shares that were given count as known exactly."""
     if source is not None:
         return EXACT * class_shares(source, calibrator.classes_, "source")

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator
@@ -16,7 +15,7 @@ from calibrant.inputs.observations import check_groups, check_sample_weight
 from calibrant.inputs.predictions import to_numpy
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 #: Shares of classes may miss one by so much: three decimals of a few classes.
 _ROUNDING = 1.5e-3
@@ -24,7 +23,7 @@ _ROUNDING = 1.5e-3
 SMALLEST_SHARE = 1e-30
 
 
-def check_calibrator(calibrator: Any) -> Calibrator:
+def check_calibrator(calibrator: object) -> Calibrator:
     """A fitted calibrator of this package."""
     if not isinstance(calibrator, Calibrator):
         hint = ""
@@ -37,12 +36,12 @@ def check_calibrator(calibrator: Any) -> Calibrator:
 
 def batch(
     calibrator: Any,
-    P: Any,
-    y: Any = None,
-    segments: Any = None,
+    P: object,
+    y: object = None,
+    segments: object = None,
     *,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: object = None,
+    groups: object = None,
     blocks: int | None = None,
 ) -> Sample:
     """Calibrated predictions with their labels, counts and groups; rows that count for nothing are left out.
@@ -60,7 +59,7 @@ def batch(
     return data if counts is None or counts.all() else data.take(counts > 0.0)
 
 
-def _codes_or_none(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
+def _codes_or_none(y: object, n: int, classes: AnyArray) -> IntArray:
     """Column numbers of labels, -1 where one is missing."""
     labels = to_numpy(y)
     missing = missing_labels(labels) if labels.shape == (n,) else np.zeros(0, dtype=bool)
@@ -72,7 +71,7 @@ def _codes_or_none(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
     return codes
 
 
-def batch_of(calibrator: Any, given: Any, names: tuple[str, ...], argument: str) -> Sample:
+def batch_of(calibrator: object, given: object, names: tuple[str, ...], argument: str) -> Sample:
     """The rows of an argument that holds several things: a tuple of `names`, or a mapping of arguments of `batch`.
 
     What is neither is the first of them, if the others may be left out.
@@ -86,7 +85,7 @@ def batch_of(calibrator: Any, given: Any, names: tuple[str, ...], argument: str)
     return batch(calibrator, **(given if isinstance(given, Mapping) else {names[0]: given}))
 
 
-def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
+def column_codes(y: object, n: int, classes: AnyArray) -> IntArray:
     """Column numbers of labels that a fitted calibrator knows."""
     labels, _ = check_labels(y, n)
     known = classes.tolist()
@@ -98,7 +97,7 @@ def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
     return encode(labels.astype(classes.dtype) if labels.dtype.kind in "iuf" else labels, classes)
 
 
-def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> FloatArray:
+def class_shares(shares: Any, classes: AnyArray, name: str = "prior") -> FloatArray:
     """Positive shares that sum to one, in the order of `classes`, from a mapping of labels or an array.
 
     Of two classes a number is the share of the second.

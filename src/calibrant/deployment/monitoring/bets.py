@@ -30,7 +30,7 @@ from calibrant.deployment.segments.columns import Columns, is_numeric, level_cod
 from calibrant.inputs.segments import read_segments, texts_of
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, log_softmax
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 #: What the bettors believe: shifts of a class's log-odds, and logarithms of the slope b. Each is twice the one before:
 #: one of them is within a factor of 1.4 of any change between the ends.
@@ -186,7 +186,7 @@ MOST_SEGMENTS, OTHER = 50, "(other)"
 _ON_SEGMENTS = 1.0 / 3.0
 
 
-def segment_names(segments: Any, n: int, columns: Columns) -> tuple[list[str], NDArray[Any]]:
+def segment_names(segments: object, n: int, columns: Columns) -> tuple[list[str], NDArray[Any]]:
     """The columns of segments, and the name of each row's segment in each, (n, c).
 
     `columns` are those that the calibrator takes, if it takes any: others are left out, and numbers are named by bins.
@@ -215,7 +215,7 @@ def segment_names(segments: Any, n: int, columns: Columns) -> tuple[list[str], N
     return chosen, names
 
 
-def limited_names(names: NDArray[Any], known: Iterable[str]) -> NDArray[Any]:
+def limited_names(names: AnyArray, known: Iterable[str]) -> NDArray[Any]:
     """The names of segments, with those beyond the first `MOST_SEGMENTS` as one."""
     seen = set(known)
     for name in dict.fromkeys(names.ravel().tolist()):

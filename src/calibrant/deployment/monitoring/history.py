@@ -19,6 +19,7 @@ from calibrant.deployment.monitoring.periods import in_words, missing_periods
 from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.segments import texts_of
 from calibrant.sample import Sample, Size
+from calibrant.typing import AnyArray
 
 #: Batches in the table, and the latest of them, which are not joined: more than can be taken out again.
 _IN_TABLE, _NOT_JOINED = 200, 60
@@ -187,11 +188,11 @@ class Recent:
     segment: NDArray[Any]
 
     @classmethod
-    def start(cls, classes: NDArray[Any]) -> Recent:
+    def start(cls, classes: AnyArray) -> Recent:
         nothing = Sample(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), classes=classes)
         return cls(nothing, np.empty((0, 0), dtype=object))
 
-    def add(self, data: Sample, segment: NDArray[Any]) -> None:
+    def add(self, data: Sample, segment: AnyArray) -> None:
         """Add rows; the oldest leave."""
         kept = int(np.clip(_ROW_NUMBERS // data.n_classes, _FEWEST_ROWS, _MOST_ROWS))
         # As the file of a monitor holds them, so that one that goes on from it has the same numbers.
@@ -214,7 +215,7 @@ class Recent:
         return Recent(self.data.take(np.arange(kept)), self.segment[:kept])
 
 
-def group_marks(groups: Any) -> list[int]:
+def group_marks(groups: object) -> list[int]:
     """A number for each name of a group, in the order in which they appear first."""
     names = dict.fromkeys(texts_of(to_numpy(groups, "groups")))
     digests = (blake2b(name.encode(), digest_size=NAME_BITS // 8).digest() for name in names)
@@ -296,7 +297,7 @@ class BatchLog:
                 name, f"The batch {name!r} was added before, {what}.{hint}", known=True, same_rows=same
             )
 
-    def add(self, entry: Entry | None, before: dict[str, Any], size: int) -> None:
+    def add(self, entry: Entry | None, before: dict[str, object], size: int) -> None:
         """Add a batch, whose state before it has `size` numbers; those before one without a name stay."""
         self.before = [] if entry is None or size > _LARGEST_STATE else [*self.before, before]
         self.before = self.before[-max(1, min(_UNDONE, _STATE_NUMBERS // size)) :]

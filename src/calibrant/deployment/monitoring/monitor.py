@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.deployment.inputs import batch as batch_rows
 from calibrant.deployment.inputs import batch_of, check_calibrator
@@ -41,7 +42,7 @@ from calibrant.numerals import class_text, count, percent, power_of_ten
 from calibrant.runtime import canonical, checksum
 from calibrant.sample import Sample
 from calibrant.threads import limit
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 FORMAT = "calibrant monitor"
 
@@ -122,7 +123,9 @@ class CalibrationMonitor:
     True occurs more often than predicted: ...
     """
 
-    def __init__(self, calibrator: Any, alpha: float = 0.01, tolerance: float = 0.0, reference: Any = None) -> None:
+    def __init__(
+        self, calibrator: Any, alpha: float = 0.01, tolerance: float = 0.0, reference: ArrayLike | None = None
+    ) -> None:
         self.calibrator = check_calibrator(calibrator)
         if not isinstance(alpha, (int, float, np.floating)) or not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r}: the probability of a false alarm lies between 0 and 1.")
@@ -151,11 +154,11 @@ class CalibrationMonitor:
     def update(
         self,
         P: Any,
-        y: Any,
-        segments: Any = None,
+        y: ArrayLike,
+        segments: object = None,
         *,
-        sample_weight: Any = None,
-        groups: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         blocks: int | None = None,
         observed: bool = False,
         batch: str | bool | None = None,
@@ -200,11 +203,11 @@ class CalibrationMonitor:
     @describe_parameters
     def observe(
         self,
-        P: Any,
-        segments: Any = None,
+        P: ArrayLike,
+        segments: object = None,
         *,
-        sample_weight: Any = None,
-        groups: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         blocks: int | None = None,
         batch: str | bool | None = None,
     ) -> CalibrationMonitor:
@@ -227,8 +230,8 @@ class CalibrationMonitor:
         seen: Sample,
         known: NDArray[np.bool_],
         batch: str | bool | None,
-        segments: tuple[Any, int] = (None, 0),
-        groups: Any = None,
+        segments: tuple[object, int] = (None, 0),
+        groups: object = None,
         *,
         late: bool = False,
     ) -> CalibrationMonitor:
@@ -301,7 +304,7 @@ class CalibrationMonitor:
         self._latest_groups = self._latest_groups[: max(0, len(self._latest_groups) - brought)]
         return [str(record.last) for record in records[-number:]]
 
-    def _compare_groups(self, groups: Any) -> int:
+    def _compare_groups(self, groups: object) -> int:
         """Warn if a group of an earlier batch goes on; how many groups the batch has."""
         if groups is None:
             return 0
@@ -317,7 +320,7 @@ class CalibrationMonitor:
         self._latest_groups = latest_groups(self._latest_groups, marks)
         return len(marks)
 
-    def _segment_names(self, segments: Any, n: int) -> NDArray[Any]:
+    def _segment_names(self, segments: object, n: int) -> NDArray[Any]:
         columns: list[str] = []
         names = np.empty((n, 0), dtype=object)
         if segments is not None:
@@ -332,7 +335,7 @@ class CalibrationMonitor:
         self._columns = columns
         return limited_names(names, (name for name in self._bets if name is not None))
 
-    def _bet(self, data: Sample, names: NDArray[Any]) -> None:
+    def _bet(self, data: Sample, names: AnyArray) -> None:
         """Bet on a block of rows, and look whether the alarm is due."""
         k = data.n_classes
         for name in dict.fromkeys([None, *names.ravel().tolist()]):
@@ -512,7 +515,7 @@ class CalibrationMonitor:
         self._performance, self.drift_ = found["performance"], found["drift"]
 
     @classmethod
-    def resume(cls, calibrator: Any, state: dict[str, Any]) -> CalibrationMonitor:
+    def resume(cls, calibrator: object, state: Mapping[str, object]) -> CalibrationMonitor:
         """Continue from a `state_`.
 
         Parameters

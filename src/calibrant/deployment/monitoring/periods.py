@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.text_table import list_names
+from calibrant.typing import AnyArray
 
 _HALVES = "January, February, March, April, May, June", "July, August, September, October, November, December"
 _MONTHS = ", ".join(_HALVES).split(", ")
@@ -68,7 +69,7 @@ def period_of(day: date, length: str) -> str:
     return day.isoformat()[: {"day": 10, "month": 7, "year": 4}[length]]
 
 
-def periods_of(dates: NDArray[Any], length: str) -> NDArray[Any]:
+def periods_of(dates: AnyArray, length: str) -> NDArray[Any]:
     """The name of the period of each date."""
     days, places = np.unique(dates.astype("datetime64[D]"), return_inverse=True)
     return np.array([period_of(day, length) for day in days.tolist()], dtype=object)[places]

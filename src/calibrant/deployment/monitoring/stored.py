@@ -6,17 +6,17 @@ A file may come from a stranger, or from a disk that was full: `ValueError` name
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.deployment.monitoring.bets import Bets
 from calibrant.deployment.monitoring.history import NAME_BITS, BatchLog, Entry, History, Recent, Record, Seen
 from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
 from calibrant.sample import Sample
+from calibrant.typing import AnyArray, Label
 
 #: Of the states that are written; those of versions before it are read.
 VERSION = 3
@@ -26,7 +26,7 @@ LARGE = 1e12
 _LARGEST_SUM = LARGE**3
 
 
-def as_json(value: Any) -> Any:
+def as_json(value: object) -> Any:
     """Records, arrays and lists in terms of JSON; the logarithm of nothing is None."""
     if isinstance(value, Recent):
         data = value.data
@@ -52,7 +52,7 @@ def as_json(value: Any) -> Any:
     return None if isinstance(value, float) and np.isneginf(value) else value
 
 
-def packed(values: Any) -> str:
+def packed(values: object) -> str:
     """Numbers in single precision as text: a quarter of the room of their digits."""
     return b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()
 
@@ -105,7 +105,7 @@ Form = Callable[[Any, str], Any]
 def _numbers(*shape: int | None, low: float = 0.0, high: float = LARGE, whole: bool = False) -> Form:
     """An array of this shape (`None`: any size) and range; without a shape a single number."""
 
-    def read(value: Any, name: str) -> Any:
+    def read(value: object, name: str) -> Any:
         array = np.asarray(value)
         if shape and array.size == 0:
             array = np.zeros([0 if size is None else size for size in shape], dtype=np.int64)
@@ -122,7 +122,7 @@ def _numbers(*shape: int | None, low: float = 0.0, high: float = LARGE, whole: b
 def _packed(width: int) -> Form:
     """What `packed` made of a matrix with so many columns, of numbers from 0 to 1."""
 
-    def read(value: Any, name: str) -> Any:
+    def read(value: object, name: str) -> Any:
         data = b64decode(_a(str)(value, name), validate=True)
         _require(len(data) % (4 * width) == 0, f"{name} is cut off")
         array = np.frombuffer(data, dtype="<f4").astype(np.float64).reshape(-1, width)
@@ -131,7 +131,7 @@ def _packed(width: int) -> Form:
     return read
 
 
-def _record(make: Callable[..., Any], parts: dict[str, Form]) -> Form:
+def _record(make: Callable[..., object], parts: dict[str, Form]) -> Form:
     """What `make` makes of named parts."""
     return lambda value, name: make(**{key: part(value[key], f"{name} {key}") for key, part in parts.items()})
 
@@ -141,7 +141,7 @@ def _maybe(form: Form) -> Form:
 
 
 def _a(kind: type) -> Form:
-    def read(value: Any, name: str) -> Any:
+    def read(value: object, name: str) -> Any:
         _require(isinstance(value, kind), f"{name} is not of the type {kind.__name__}")
         return value
 
@@ -167,7 +167,7 @@ _COUNT, _AMOUNT, _ANY, _TEXT = _numbers(whole=True), _numbers(), _numbers(low=-L
 _SEEN = _record(Seen, {"rows": _COUNT, "observations": _AMOUNT, "groups": _COUNT})
 
 
-def read_state(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+def read_state(state: dict[str, object], classes: AnyArray) -> dict[str, Any]:
     """The parts of a state by name: what `as_json` was given."""
     k = len(classes)
     columns = _maybe(_lists(_TEXT))(state["segment_columns"], "segment_columns")
@@ -205,7 +205,7 @@ def read_state(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
     return {**read_core(state, classes), **found, "batches": batches}
 
 
-def read_core(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+def read_core(state: dict[str, Any], classes: AnyArray) -> dict[str, Any]:
     """The parts of a state that are kept of the time before each of the latest batches."""
     k, labelled = len(classes), _SEEN(state["labelled"], "labelled")
     last_row = _numbers(high=labelled.rows, whole=True)
@@ -250,12 +250,12 @@ def _bets(active: list[float | None], **parts: Any) -> Bets:
     return Bets(active=np.array([-np.inf if value is None else value for value in active]), **parts)
 
 
-def _history(**columns: list[Any]) -> History:
+def _history(**columns: Sequence[Label]) -> History:
     _require(len({len(column) for column in columns.values()}) == 1, "history has columns of different lengths")
     return History([Record(**dict(zip(columns, row))) for row in zip(*columns.values())])
 
 
-def _recent(classes: NDArray[Any], p: Any, y: Any, counts: Any, groups: Any, segment: list[list[str]]) -> Recent:
+def _recent(classes: AnyArray, p: Any, y: Any, counts: Any, groups: Any, segment: list[list[str]]) -> Recent:
     n = len(p)
     _require(np.all(np.abs(p.sum(axis=1) - 1.0) <= 1e-6), "recent p has rows that do not sum to 1")
     known = [part for part in (y, counts, groups, segment) if part is not None]
@@ -285,6 +285,6 @@ def _check_together(found: dict[str, Any]) -> None:
         _require(drift.found == (drift.since is not None), "drift since has no drift")
 
 
-def _require(condition: Any, what: str) -> None:
+def _require(condition: object, what: str) -> None:
     if not condition:
         raise ValueError(what)

@@ -18,7 +18,7 @@ from calibrant.bins import quantiles
 from calibrant.inputs.segments import LARGEST, MISSING, segment_numbers, texts_of
 from calibrant.steps import Columns as PickColumns
 from calibrant.steps import Join, Lead, Levels, Linear, LogOdds, Softmax, Step, StepFunction, Sum, run
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 #: Columns of more different numbers are cut into as many bins of about equal size: tenths, as quantiles usually are.
 BINS = 10
@@ -38,7 +38,7 @@ _MOST_CLASSES = 10
 Columns = dict[str, NDArray[Any]]
 
 
-def learn_columns(frame: Mapping[str, NDArray[Any]], weight: FloatArray | None = None) -> Columns:
+def learn_columns(frame: Mapping[str, AnyArray], weight: FloatArray | None = None) -> Columns:
     """The levels of each column; rows count as often as their `weight` says."""
     return {
         name: _edges(column, weight) if _many_numbers(column) else np.unique(np.array(texts_of(column), dtype=str))
@@ -51,7 +51,7 @@ def inputs_of(columns: Columns) -> dict[str, list[str] | None]:
     return {name: None if is_numeric(levels) else levels.tolist() for name, levels in columns.items()}
 
 
-def level_codes(frame: Mapping[str, NDArray[Any]], columns: Columns) -> IntArray:
+def level_codes(frame: Mapping[str, AnyArray], columns: Columns) -> IntArray:
     """The level of each row in each column, (n, c), -1 for one that was not there when the levels were learned."""
     numbers = segment_numbers(frame, inputs_of(columns))
     return run([Join(level_steps(columns, 0))], numbers).astype(np.int64)
@@ -72,17 +72,17 @@ def _bins(edges: FloatArray) -> StepFunction:
     return StepFunction(lower, np.array([len(edges) + 1.0, *range(len(edges) + 1)]))
 
 
-def is_numeric(levels: NDArray[Any]) -> bool:
+def is_numeric(levels: AnyArray) -> bool:
     """Whether these are the levels of a numeric column: the numbers between its bins."""
     return levels.dtype.kind == "f"
 
 
-def count_levels(levels: NDArray[Any]) -> int:
+def count_levels(levels: AnyArray) -> int:
     """How many levels a column has: one for each text, or each bin and one for missing numbers."""
     return len(levels) + 2 if is_numeric(levels) else len(levels)
 
 
-def level_name(name: str, levels: NDArray[Any], code: int) -> str:
+def level_name(name: str, levels: AnyArray, code: int) -> str:
     """A level in words.
 
     Examples
@@ -99,14 +99,14 @@ def level_name(name: str, levels: NDArray[Any], code: int) -> str:
     return f"{name} from {levels[code - 1]:g}" + (f" to {levels[code]:g}" if code < len(levels) else "")
 
 
-def _many_numbers(column: NDArray[Any]) -> bool:
+def _many_numbers(column: AnyArray) -> bool:
     if column.dtype.kind not in "fiu":
         return False
     different = np.unique(column)
     return int(np.isfinite(different).sum()) > BINS
 
 
-def _edges(column: NDArray[Any], weight: FloatArray | None) -> FloatArray:
+def _edges(column: AnyArray, weight: FloatArray | None) -> FloatArray:
     known = np.isfinite(column)
     finite = np.clip(column[known].astype(np.float64), -LARGEST, LARGEST)
     edges = np.unique(quantiles(finite, None if weight is None else weight[known], np.arange(1, BINS) / BINS))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees
 from calibrant.calibrators.base import steps_of
@@ -38,7 +39,7 @@ from calibrant.simplex import log_probabilities, softmax
 from calibrant.steps import Columns as PickColumns
 from calibrant.steps import Join, Log, Step, run, run_from_logs
 from calibrant.threads import limit
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 #: Segments that a summary names: a handful to look at first.
 _WORST = 5
@@ -112,11 +113,11 @@ class SegmentedCalibrator(BySegment, kw_only=False):
     def fit(  # type: ignore[override]
         self,
         X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        segments: Any = None,
-        groups: Any = None,
+        segments: object = None,
+        groups: ArrayLike | None = None,
         blocks: int | None = None,
     ) -> SegmentedCalibrator:
         """Learn the global map and its corrections from held-out predictions.
@@ -152,7 +153,7 @@ class SegmentedCalibrator(BySegment, kw_only=False):
     def _fit(self, sample: Sample) -> None:
         raise without_segments(self)
 
-    def _fit_segments(self, sample: Sample, frame: dict[str, NDArray[Any]]) -> None:
+    def _fit_segments(self, sample: Sample, frame: Mapping[str, AnyArray]) -> None:
         prototype, k = resolve_calibrator(self.method), sample.n_classes
         self.calibrator_ = fit_columns(prototype, sample)
         self.segment_columns_ = learn_columns(frame, sample.counts)
@@ -302,7 +303,7 @@ class SegmentedCalibrator(BySegment, kw_only=False):
         state.information("strength_", "duality_gap_", "gain_", "gain_error_", "worst_", "errors_")
 
 
-def _mapped(calibrator: Any, x: FloatArray) -> FloatArray:
+def _mapped(calibrator: object, x: FloatArray) -> FloatArray:
     """Log-probabilities of a fitted map."""
     return log_probabilities(run_from_logs(steps_of(calibrator), np.array(x)))
 
