@@ -15,8 +15,6 @@ this test rejects it at the belt's level: with few events, or few groups, the qu
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import chdtrc, chdtri, expit, fdtri, logit
 
@@ -31,7 +29,7 @@ from calibrant.sample import Sample
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers.newton import Newton
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray, Label
 
 #: Degrees that are tried; a higher one must pass a likelihood-ratio test at this level.
 MOST_DEGREES = 4
@@ -107,7 +105,7 @@ def _fit(x: AnyFloatArray, hit: AnyFloatArray, each: AnyFloatArray, most: int) -
 
 @public
 def calibration_belt(
-    data: Sample, *, kind: Kind = "auto", pos_label: Any = None, level: float = 0.95
+    data: Sample, *, kind: Kind = "auto", pos_label: Label = None, level: float = 0.95
 ) -> ReliabilityCurve:
     """Calibration belt: where the whole curve of a polynomial recalibration lies with this confidence.
 

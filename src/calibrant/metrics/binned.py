@@ -50,7 +50,7 @@ from calibrant.metrics.views import (
 from calibrant.sample import Sample
 from calibrant.sklearn_private import check_pos_label_consistency
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
 
 
 class Binner:
@@ -265,7 +265,7 @@ class TableOptions:
         return self.curve(BinSums(*bins[:3]), bins[3:], uniform_edges(self.n_bins), histogram)
 
 
-def _by_label(labels: Sequence[Any], tables: Sequence[ReliabilityCurve]) -> dict[Any, ReliabilityCurve]:
+def _by_label(labels: Sequence[Label], tables: Sequence[ReliabilityCurve]) -> dict[Any, ReliabilityCurve]:
     return {label: replace(found, label=label) for label, found in zip(labels, tables)}
 
 
@@ -295,7 +295,7 @@ def reliability_table(
     data: Sample,
     *,
     kind: Kind = "auto",
-    pos_label: Any = None,
+    pos_label: Label = None,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
@@ -336,7 +336,7 @@ def classwise_reliability_tables(
 @limited
 @describe_parameters
 def calibration_curve(
-    y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None, n_bins: int = 5, strategy: Strategy = "uniform"
+    y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Label = None, n_bins: int = 5, strategy: Strategy = "uniform"
 ) -> tuple[AnyFloatArray, AnyFloatArray]:
     """Observed frequency and mean predicted probability in bins, as `sklearn.calibration.calibration_curve`.
 

@@ -35,7 +35,7 @@ from calibrant.metrics.views import Kind, Shown, View, class_view, shown_view
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray, Label
 
 Band = Literal["consistency", "confidence"]
 
@@ -116,7 +116,7 @@ def _curve(
     level: float,
     band: str,
     n_resamples: int,
-    random_state: Any,
+    random_state: object,
     axis: ScoreAxis | None = None,
 ) -> ReliabilityCurve:
     check_level(level)
@@ -158,7 +158,7 @@ def corp_curve(
     data: Sample,
     *,
     kind: Kind = "auto",
-    pos_label: Any = None,
+    pos_label: Label = None,
     level: float = 0.95,
     band: Band = "consistency",
     n_resamples: int = 200,

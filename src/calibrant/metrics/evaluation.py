@@ -23,6 +23,7 @@ from calibrant.metrics.intervals import DEFAULT_METRICS, estimates
 from calibrant.metrics.running import RunningMetrics, refuse_blocks
 from calibrant.metrics.scalars import find_scalar
 from calibrant.threads import limited
+from calibrant.typing import Label
 
 
 @limited
@@ -38,10 +39,10 @@ def evaluate(
     sample_weight: ArrayLike | str | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    classes: Sequence[Label] | None = None,
+    options: Mapping[str, Mapping[str, object]] | None = None,
     axis: int | None = None,
-    ignore_index: Any = None,
+    ignore_index: Label = None,
     label: str | None = None,
     probs: str | Sequence[str] | None = None,
 ) -> dict[str, Any]:
@@ -122,8 +123,8 @@ def evaluate(
 def _of_batches(
     reader: BatchReader,
     metrics: Sequence[str] | None,
-    classes: Sequence[Any] | None,
-    options: Mapping[str, Mapping[str, Any]] | None,
+    classes: Sequence[Label] | None,
+    options: Mapping[str, Mapping[str, object]] | None,
     level: float | None,
 ) -> dict[str, Any]:
     """Metrics of batches, in one pass, or in two if the first has to find out which labels there are."""
@@ -153,12 +154,12 @@ _FAN_IN = 8
 
 
 def _of_partitions(
-    y: Any,
-    P: Any,
-    weight: Any,
+    y: object,
+    P: object,
+    weight: object,
     metrics: Sequence[str] | None,
-    classes: Sequence[Any] | None,
-    options: Mapping[str, Mapping[str, Any]] | None,
+    classes: Sequence[Label] | None,
+    options: Mapping[str, Mapping[str, object]] | None,
     level: float | None,
 ) -> dict[str, Any]:
     """Metrics of Dask collections: partitions are summed where they are, and merged in a tree."""

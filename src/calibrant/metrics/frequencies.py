@@ -33,7 +33,7 @@ from calibrant.confidence import wilson_interval
 from calibrant.metrics.result_types import Tabular
 from calibrant.metrics.scalars import Form, Statistic, Summed, scalar, summed_mean, table
 from calibrant.sample import Sample
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray, Label
 
 #: Bins are the leading bits of the smaller of `p` and `1 - p` in single precision, from 2^-14 on.
 _DROPPED_BITS = 20
@@ -298,7 +298,7 @@ def calibration_in_the_large(data: Sample, *, level: float = 0.95) -> Callable[[
 
 
 @scalar(lower=-1.0, upper=1.0, of_sums=True)
-def positive_gap(data: Sample, *, pos_label: Any = None) -> Statistic:
+def positive_gap(data: Sample, *, pos_label: Label = None) -> Statistic:
     """Mean predicted probability of one class minus its frequency: positive if it is predicted too often.
 
     Parameters

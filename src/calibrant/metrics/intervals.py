@@ -32,7 +32,7 @@ from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, Summed, find_s
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, Label
 
 IntervalKind = Literal["auto", "percentile", "basic", "corrected"]
 KINDS = ("percentile", "basic", "corrected")
@@ -151,8 +151,8 @@ def confidence_interval(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
-    **options: Any,
+    classes: Sequence[Label] | None = None,
+    **options: object,
 ) -> Estimate:
     """Value of a scalar metric with a bootstrap confidence interval.
 
@@ -198,7 +198,7 @@ def confidence_interval(
 
 
 def estimates(
-    metrics: Sequence[tuple[Scalar, Mapping[str, Any]]],
+    metrics: Sequence[tuple[Scalar, Mapping[str, object]]],
     data: Sample,
     level: float,
     n_resamples: int,
@@ -258,7 +258,7 @@ def _moved(
 
 
 def _foreign(
-    metric: Callable[..., float], data: Sample, y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]
+    metric: Callable[..., float], data: Sample, y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, object]
 ) -> Statistic:
     """A function of the user's as a function of counts, which it takes as `sample_weight`."""
     rows = slice(None) if data.rows is None else data.rows

@@ -26,7 +26,7 @@ from calibrant.metrics.views import View, class_view, column_of
 from calibrant.numerals import percent
 from calibrant.sample import Sample
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray, Label
 
 #: Where the diagram is drawn unless told: at whole percentages.
 THRESHOLDS = np.arange(1, 100) / 100
@@ -88,7 +88,7 @@ class MurphyDiagram(Tabular):
         return f"{said}; {beyond}."
 
 
-def _views(data: Sample, label: Any) -> list[View]:
+def _views(data: Sample, label: Label) -> list[View]:
     """The second of two classes, the class with this label, or all of many against the rest."""
     if label is not None:
         return [class_view(data, column_of(data, label))]
@@ -130,14 +130,14 @@ def murphy_diagram(
     other: ArrayLike | None = None,
     *,
     thresholds: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: Label = None,
     level: float = 0.95,
     n_resamples: int = 500,
     random_state: int | None = 0,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
 ) -> MurphyDiagram:
     """Murphy diagram: are predictions better than others for everybody, whatever their costs?
 

@@ -39,7 +39,7 @@ from calibrant.metrics.views import View, column_of, one_against_rest
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
-from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
 
 #: Expected counts from which χ² tails are trusted (Cochran's rule).
 _ENOUGH = 5.0
@@ -80,7 +80,7 @@ def hosmer_lemeshow(
     n_bins: int = 10,
     strategy: Strategy = "quantile",
     e_test: bool = False,
-    pos_label: Any = None,
+    pos_label: Label = None,
     random_state: int | None = 0,
 ) -> CalibrationTest:
     """Hosmer-Lemeshow test: observed against expected counts in groups of similar predictions.
@@ -152,7 +152,7 @@ class _GroupFrequencies(BaseEstimator):
 
 
 def _e_test(
-    data: Sample, calibrators: Sequence[Any], n_splits: int, random_state: int | None, name: str
+    data: Sample, calibrators: Sequence[object], n_splits: int, random_state: int | None, name: str
 ) -> CalibrationTest:
     """Mean of the e-values of all maps on both halves of random splits, with the p-value `min(1, 1 / e)`."""
     rng = generator(random_state)
@@ -186,7 +186,7 @@ def _log_evidence(half: Sample, gain: FloatArray) -> float:
 
 @public
 def split_likelihood_ratio(
-    data: Sample, *, method: Any = None, n_splits: int = 5, pos_label: Any = None, random_state: int | None = 0
+    data: Sample, *, method: object = None, n_splits: int = 5, pos_label: Label = None, random_state: int | None = 0
 ) -> CalibrationTest:
     """Split likelihood-ratio test: how much more probable the labels are after a map fitted to other rows.
 
@@ -218,7 +218,7 @@ def split_likelihood_ratio(
 
 
 @public
-def spiegelhalter(data: Sample, *, pos_label: Any = None) -> CalibrationTest:
+def spiegelhalter(data: Sample, *, pos_label: Label = None) -> CalibrationTest:
     """Spiegelhalter's z-test: whether the Brier score is what the predictions promise.
 
     For two classes `z = Σ (y - p)(1 - 2p) / √(Σ (1 - 2p)² p (1 - p))` (Spiegelhalter 1986); for more the same with the
@@ -273,7 +273,7 @@ class CoxCalibration:
 
 
 @public
-def cox_calibration(data: Sample, *, level: float = 0.95, pos_label: Any = None) -> CoxCalibration:
+def cox_calibration(data: Sample, *, level: float = 0.95, pos_label: Label = None) -> CoxCalibration:
     """Cox's intercept and slope of recalibration, with intervals and the joint test.
 
     `logit P(y = 1) = a + b logit p` (Cox 1958; Miller, Hui and Tierney 1991): `a` is estimated at `b = 1`, calibration
@@ -329,7 +329,7 @@ def _shift(data: Sample, frequencies: ClassFrequencies, column: int) -> Estimate
 
 
 @public
-def expected_observed_ratio(data: Sample, *, level: float = 0.95, pos_label: Any = None) -> Estimate:
+def expected_observed_ratio(data: Sample, *, level: float = 0.95, pos_label: Label = None) -> Estimate:
     """Expected-to-observed ratio (E:O) with its interval: how many cases were predicted for each that occurred.
 
     `Σ p / Σ y`; above 1 a class is predicted too often. The interval is Wilson's of the observed share, with the

@@ -30,7 +30,7 @@ from calibrant.numerals import count, number
 from calibrant.sample import Size
 from calibrant.text_table import aligned, list_names
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray, Label, Labels
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def segment_calibration(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
 ) -> SegmentCalibration:
     """Calibration in the large of every segment, the worst of them, and the multicalibration error.
 
@@ -239,13 +239,13 @@ class LabelMetrics(Tabular):
 @limited
 @describe_parameters
 def multilabel_metrics(
-    y_true: Any,
-    y_prob: Any,
+    y_true: object,
+    y_prob: ArrayLike,
     *,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     blocks: int | None = None,
-    labels: Any = None,
+    labels: Labels | None = None,
     level: float | None = None,
     n_resamples: int = 1000,
 ) -> LabelMetrics:

@@ -35,12 +35,12 @@ from calibrant.metrics.views import Kind, resolve_kind
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, AnyIntArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, Label
 
 Split = tuple[AnyIntArray, AnyIntArray]
 
 
-def resolve_calibrator(method: Any) -> Any:
+def resolve_calibrator(method: object) -> Any:
     """A calibrator from an object, a name of the registry or None for the logistic one."""
     if method is None or isinstance(method, str):
         return get_calibrator(method or "logistic")
@@ -49,7 +49,7 @@ def resolve_calibrator(method: Any) -> Any:
     return method
 
 
-def splits(data: Sample, cv: Any, random_state: int | None) -> Iterator[Split]:
+def splits(data: Sample, cv: object, random_state: int | None) -> Iterator[Split]:
     """Training and held-out rows from a number of folds, a scikit-learn splitter or an iterable of pairs."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= data.n_rows:
@@ -65,7 +65,7 @@ def splits(data: Sample, cv: Any, random_state: int | None) -> Iterator[Split]:
         raise ValueError(f"cv must be a number of folds, a splitter or an iterable of splits, got {cv!r}")
 
 
-def recalibrate(data: Sample, method: Any = None, cv: Any = 5, random_state: int | None = 0) -> Sample:
+def recalibrate(data: Sample, method: object = None, cv: object = 5, random_state: int | None = 0) -> Sample:
     """The same rows with cross-validated recalibrated probabilities."""
     prototype = resolve_calibrator(method)
     recalibrated = np.full(data.proba.shape, np.nan)
@@ -78,7 +78,7 @@ def recalibrate(data: Sample, method: Any = None, cv: Any = 5, random_state: int
     return data.with_values(recalibrated, logs=False)
 
 
-def fit_clone(prototype: Any, data: Sample) -> Any:
+def fit_clone(prototype: object, data: Sample) -> Any:
     """A copy of a calibrator, fitted to all rows."""
     calibrator = clone(prototype)
     # Labels are column numbers here; saying so lets a fold lack a class.
@@ -127,8 +127,8 @@ def decompose(
     data: Sample,
     loss: Loss = "log_loss",
     *,
-    method: Any = None,
-    cv: Any = 5,
+    method: object = None,
+    cv: object = 5,
     level: float | None = None,
     n_resamples: int = 1000,
     random_state: int | None = 0,
@@ -165,7 +165,7 @@ def decompose(
 
 @scalar(lower=-np.inf, grouped=True, refits=True)
 def calibration_loss(
-    data: Sample, *, loss: Loss = "log_loss", method: Any = None, cv: Any = 5, random_state: int | None = 0
+    data: Sample, *, loss: Loss = "log_loss", method: object = None, cv: object = 5, random_state: int | None = 0
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration takes away: the `calibration` of `decompose`.
 
@@ -181,7 +181,7 @@ def calibration_loss(
 
 @scalar(grouped=True, refits=True)
 def refinement_loss(
-    data: Sample, *, loss: Loss = "log_loss", method: Any = None, cv: Any = 5, random_state: int | None = 0
+    data: Sample, *, loss: Loss = "log_loss", method: object = None, cv: object = 5, random_state: int | None = 0
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration leaves: the `refinement` of `decompose`.
 
@@ -209,7 +209,7 @@ def post_hoc_improvement(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
 ) -> float | Estimate:
     """How much lower a loss is after calibration than before, on the same rows; positive is better.
 
@@ -282,8 +282,8 @@ def lp_calibration_error(
     *,
     norm: float = 1.0,
     kind: Kind = "auto",
-    method: Any = None,
-    cv: Any = 5,
+    method: object = None,
+    cv: object = 5,
     random_state: int | None = 0,
 ) -> Statistic:
     """Lp calibration error of the whole probability vector, estimated by cross-validated recalibration.

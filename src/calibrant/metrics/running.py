@@ -39,7 +39,7 @@ from calibrant.metrics.scalars import (
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, Label
 
 #: Numbers (rows × classes) that are kept, so that intervals of few rows are those of `evaluate`, and its resamples.
 KEPT_ENTRIES = 40_000
@@ -140,8 +140,8 @@ class RunningMetrics:
         self,
         metrics: Sequence[str] | None = None,
         *,
-        classes: Sequence[Any] | None = None,
-        options: Mapping[str, Mapping[str, Any]] | None = None,
+        classes: Sequence[object] | None = None,
+        options: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
         self.classes: Any = classes
         self.rows = 0
@@ -162,10 +162,10 @@ class RunningMetrics:
         y_prob: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: object = None,
         blocks: int | None = None,
         axis: int | None = None,
-        ignore_index: Any = None,
+        ignore_index: Label = None,
     ) -> Self:
         """Validate more rows and take them in; the arguments are those of `evaluate`.
 
@@ -259,7 +259,7 @@ class Running(RunningMetrics):
     """
 
     def __init__(
-        self, metric: str | Callable[..., Any], *, classes: Sequence[Any] | None = None, **options: Any
+        self, metric: str | Callable[..., Any], *, classes: Sequence[Label] | None = None, **options: object
     ) -> None:
         self.metric = _name(metric)
         super().__init__([self.metric], classes=classes, options={self.metric: options})
@@ -283,7 +283,7 @@ def _name(metric: str | Callable[..., Any]) -> str:
     return entry.name
 
 
-def _prepare(metric: str, data: Sample, options: Mapping[str, Any]) -> Summed:
+def _prepare(metric: str, data: Sample, options: Mapping[str, object]) -> Summed:
     prepare = TABLES[metric] if metric in TABLES else SCALARS[metric].prepare
     statistic = prepare(data, **options)
     if not isinstance(statistic, Summed):

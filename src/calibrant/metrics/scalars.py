@@ -22,7 +22,7 @@ from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
 from calibrant.sample import Sample
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray, Label
 
 Statistic = Callable[[AnyFloatArray], float]
 Result = TypeVar("Result")
@@ -150,15 +150,15 @@ class Metric(Protocol[Returned]):
         self,
         y_true: ArrayLike,
         y_prob: ArrayLike,
-        *arguments: Any,
+        *arguments: object,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         blocks: int | None = None,
-        classes: Sequence[Any] | None = None,
-        **options: Any,
+        classes: Sequence[Label] | None = None,
+        **options: object,
     ) -> Returned: ...
 
-    def of(self, data: Sample, *arguments: Any, **options: Any) -> Returned: ...
+    def of(self, data: Sample, *arguments: object, **options: object) -> Returned: ...
 
 
 @dataclass(frozen=True)
@@ -209,12 +209,12 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
     def metric(
         y_true: ArrayLike,
         y_prob: ArrayLike,
-        *arguments: Any,
+        *arguments: object,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         blocks: int | None = None,
-        classes: Sequence[Any] | None = None,
-        **options: Any,
+        classes: Sequence[Label] | None = None,
+        **options: object,
     ) -> Result:
         if not grouped and not (groups is None and blocks is None):
             raise TypeError(f"{compute.__name__} does not depend on groups; only intervals do")
@@ -245,7 +245,7 @@ def _of_all_rows(prepare: Callable[..., Callable[[AnyFloatArray], Result]]) -> C
     """The value with the counts of the sample, from what prepares it for any counts."""
 
     @wraps(prepare)
-    def compute(data: Sample, **options: Any) -> Result:
+    def compute(data: Sample, **options: object) -> Result:
         return prepare(data, **options)(data.each)
 
     return compute

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +35,7 @@ from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.softmax.solvers.searches import NewtonMinimum, damped_newton
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray, Label
 
 #: Penalty, in nats in total, of the squared coefficients: too small to be seen unless they would be infinite.
 RIDGE = 1e-3
@@ -255,14 +255,14 @@ def miscalibration(
     y_prob: ArrayLike,
     *,
     recalibrated: ArrayLike | None = None,
-    method: Any = None,
-    cv: Any = 5,
+    method: object = None,
+    cv: object = 5,
     random_state: int | None = 0,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
 ) -> Miscalibration:
     """Tell apart wrong means, a wrong slope and the rest, by the log loss that correcting each would save.
 

@@ -32,7 +32,7 @@ from calibrant.metrics.result_types import HISTOGRAM_BINS, UNIT, ReliabilityCurv
 from calibrant.metrics.scalars import Form, Statistic, Summed, cell_spread, public, scalar
 from calibrant.metrics.views import Kind, View, shown_view, sort_view, view_statistic
 from calibrant.sample import Sample
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray, Label
 
 #: Cells of the grid: sixteen times as many change the error by less than 3e-8 of it, with 300 to 30,000 rows.
 GRID_CELLS = 1 << 14
@@ -131,7 +131,9 @@ def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) 
 
 
 @public
-def smooth_curve(data: Sample, *, kind: Kind = "auto", pos_label: Any = None, level: float = 0.95) -> ReliabilityCurve:
+def smooth_curve(
+    data: Sample, *, kind: Kind = "auto", pos_label: Label = None, level: float = 0.95
+) -> ReliabilityCurve:
     """Kernel-smoothed reliability curve with intervals, where at least 20 rows carry it.
 
     The bandwidth is that of smooth ECE, or that of Silverman's rule if it is larger.

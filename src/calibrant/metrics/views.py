@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant.metrics.scalars import Summed
 from calibrant.sample import Sample
-from calibrant.typing import AnyFloatArray, AnyIntArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, Label
 
 Kind = Literal["auto", "binary", "top-label", "class-wise"]
 # Prepared class-wise statistics are kept for reuse up to this many entries (n × k), else made again at each call.
@@ -45,7 +45,7 @@ def class_view(data: Sample, column: int) -> View:
     return View(score, (data.y == column).astype(np.float64))
 
 
-def column_of(data: Sample, label: Any) -> int:
+def column_of(data: Sample, label: Label) -> int:
     """The column of the class with this label."""
     found = [column for column, name in enumerate(data.names) if name == label]
     if not found:
@@ -53,7 +53,7 @@ def column_of(data: Sample, label: Any) -> int:
     return found[0]
 
 
-def one_against_rest(data: Sample, label: Any) -> Sample:
+def one_against_rest(data: Sample, label: Label) -> Sample:
     """The same rows with two classes: all others, and the class with this label; all classes if it is None."""
     if label is None:
         return data
@@ -78,7 +78,7 @@ class Shown(NamedTuple):
     label: Any
 
 
-def shown_view(data: Sample, kind: str, label: Any) -> Shown:
+def shown_view(data: Sample, kind: str, label: Label) -> Shown:
     """The view of a diagram: of a kind that has one, or of the class with this label against the rest."""
     if label is not None:
         return Shown(class_view(data, column_of(data, label)), "class-wise", label)
@@ -99,8 +99,8 @@ def mean_of_classes(values: Sequence[float]) -> float:
 def view_statistic(
     data: Sample,
     kind: str,
-    prepare: Callable[[View], Callable[[AnyFloatArray], Any]],
-    combine: Callable[[list[Any]], Any] = mean_of_classes,
+    prepare: Callable[[View], Callable[[AnyFloatArray], object]],
+    combine: Callable[[list[Any]], object] = mean_of_classes,
 ) -> Callable[[AnyFloatArray], Any]:
     """Statistic of the one view, or of all classes' views combined."""
     if resolve_kind(data, kind) != "class-wise":
