@@ -16,7 +16,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -55,7 +55,7 @@ from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.row_source import ArrayRows, Rows, log_of_many
 from calibrant.steps import Function, Log, Scale, Step, run_from_logs
 from calibrant.threads import for_products, limit
-from calibrant.typing import AnyArray, FloatArray
+from calibrant.typing import AnyArray, FloatArray, Label
 
 InputKind = Annotated[str, StrOptions({"probabilities", "logits", *DIRECTIONS})]
 
@@ -103,15 +103,15 @@ class Calibrator(
     def fit(
         self,
         X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         blocks: int | None = None,
         label: str | None = None,
         probs: str | Sequence[str] | None = None,
         axis: int | None = None,
-        ignore_index: Any = None,
+        ignore_index: Label = None,
     ) -> Calibrator:
         """Learn the calibration map from held-out predictions.
 
@@ -170,7 +170,9 @@ class Calibrator(
             self._fit(sample)
         return self
 
-    def _check_labelled(self, X: Any, y: Any, sample_weight: Any, groups: Any, blocks: int | None) -> Sample:
+    def _check_labelled(
+        self, X: object, y: object, sample_weight: object, groups: object, blocks: int | None
+    ) -> Sample:
         """The sample that `_fit` gets, made of what `fit` was given."""
         array, names = as_matrix(X)
         check_not_labels(array, y, logits=self.takes_logits)
@@ -268,7 +270,7 @@ class Calibrator(
         if self.takes_scores:  # which that calibrator has scaled
             self.score_factor_, self.score_shift_ = 1.0, 0.0
 
-    def predict_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
+    def predict_proba(self, X: ArrayLike, *, axis: int | None = None) -> AnyArray:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
@@ -291,7 +293,7 @@ class Calibrator(
             return cast("AnyArray", dispatch_predict(self, X, partial(kept_steps, make=steps_of)))
         return self._predict(X)
 
-    def _predict(self, X: Any, beside: FloatArray | None = None) -> AnyArray:
+    def _predict(self, X: object, beside: FloatArray | None = None) -> AnyArray:
         """Run the steps on predictions; `beside` (n, c) holds further numbers of each row, for maps that need them."""
         array, order = self._check_predictions(X)
         k = len(self.classes_)
@@ -393,7 +395,7 @@ class Calibrator(
             state.number("score_factor_")
             state.number("score_shift_")
 
-    def _check_predictions(self, X: Any) -> tuple[AnyArray, NDArray[np.intp] | None]:
+    def _check_predictions(self, X: object) -> tuple[AnyArray, NDArray[np.intp] | None]:
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in their order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
@@ -427,7 +429,7 @@ class Calibrator(
             )
         return columns
 
-    def _log_probabilities(self, X: Any) -> FloatArray:
+    def _log_probabilities(self, X: object) -> FloatArray:
         """Validated log-probabilities, one column per class: what `_fit` gets, for other kinds of prediction."""
         array, order = self._check_predictions(X)
         x = to_log_probabilities(

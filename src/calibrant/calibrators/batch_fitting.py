@@ -21,7 +21,7 @@ from calibrant.sample import Sample, Size
 from calibrant.softmax.rows.batch_rows import BatchRows, RowCache, watched
 from calibrant.softmax.rows.row_source import ArrayRows, Extent
 from calibrant.threads import limit
-from calibrant.typing import AnyArray, FloatArray
+from calibrant.typing import AnyArray, FloatArray, Label
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
@@ -138,7 +138,7 @@ class BatchFitting:
 
     def fit_batches(
         self,
-        source: Any,
+        source: object,
         *,
         label: str | None = None,
         sample_weight: str | None = None,
@@ -148,7 +148,7 @@ class BatchFitting:
         disk_mb: float | None = None,
         random_state: int = 0,
         axis: int | None = None,
-        ignore_index: Any = None,
+        ignore_index: Label = None,
     ) -> Calibrator:
         """Learn the calibration map from rows that come in batches and need not fit into memory.
 
@@ -232,7 +232,7 @@ class BatchFitting:
             calibrator.batches_ = {"rows": found.n_given, "rows_used": found.n_given, "passes": rows.n_passes}
         return calibrator
 
-    def predict_batches(self, source: Any, *, axis: int | None = None) -> Iterator[AnyArray]:
+    def predict_batches(self, source: object, *, axis: int | None = None) -> Iterator[AnyArray]:
         """Calibrated probabilities batch by batch: an iterator that reads the source as it goes.
 
         Parameters

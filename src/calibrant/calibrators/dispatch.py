@@ -28,7 +28,7 @@ LARGE = 1 << 27
 _MEMORY_MB, _MEMORY_TO_DRAW_FROM = 512.0, 4096.0
 
 
-def needs_dispatch(X: Any) -> bool:
+def needs_dispatch(X: object) -> bool:
     """Whether predictions are not an array in memory.
 
     Examples
@@ -40,7 +40,12 @@ def needs_dispatch(X: Any) -> bool:
 
 
 def dispatch_fit(
-    calibrator: Calibrator, X: Any, y: Any, sample_weight: Any, groups: Any = None, blocks: int | None = None
+    calibrator: Calibrator,
+    X: object,
+    y: object,
+    sample_weight: object,
+    groups: object = None,
+    blocks: int | None = None,
 ) -> bool:
     """Fit to predictions that are not an array of moderate size; false if they are."""
     sums, grouped = hasattr(calibrator, "_fit_rows"), groups is not None or blocks is not None
@@ -74,7 +79,7 @@ def dispatch_fit(
     return True
 
 
-def dispatch_predict(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibrator], Steps]) -> Any:
+def dispatch_predict(calibrator: Calibrator, X: object, steps_of: Callable[[Calibrator], Steps]) -> Any:
     """Calibrated probabilities in the form of the predictions: a tensor, a lazy Dask array, the listed classes."""
     if isinstance(X, TopK):
         out = np.empty(X.columns.shape)

@@ -48,7 +48,7 @@ class KeptRule:
         self.rule_ = rule.matched(self.classes_)
         return self
 
-    def decide(self: Any, X: Any, amounts: Mapping[str, ArrayLike] | None = None, **beside: Any) -> AnyArray:
+    def decide(self: Any, X: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None, **beside: object) -> AnyArray:
         """The action of the rule that was set, for predictions: the cheapest one after calibration.
 
         Parameters

@@ -12,7 +12,7 @@ from calibrant.steps import Step
 class KeptSteps:
     """What calibrators inherit so that setting or deleting an attribute forgets their steps."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         _forget(self)
 

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -89,7 +90,13 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         return self.input == "logits"
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, blocks: int | None = None
+        self,
+        X: Any,
+        y: object,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        blocks: int | None = None,
     ) -> MultilabelCalibrator:
         """Learn the maps from held-out predictions.
 
@@ -131,7 +138,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         self.weights_, self.strengths_ = found.weights, found.strengths
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: object) -> FloatArray:
         """Calibrated probabilities, one column per label in the order of `classes_`.
 
         Parameters
@@ -147,7 +154,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         check_is_fitted(self, "classes_")
         return self.to_map().predict_proba(X)
 
-    def predict(self, X: Any, *, threshold: Any = 0.5) -> IntArray:
+    def predict(self, X: object, *, threshold: object = 0.5) -> IntArray:
         """1 where a label's calibrated probability reaches its threshold, else 0.
 
         Parameters

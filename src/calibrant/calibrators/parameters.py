@@ -144,7 +144,7 @@ def constraints_of(hint: Any) -> list[object]:
     return ["boolean"] if hint is bool else [None]
 
 
-def strengths_to_try(calibrator: Any, name: str, default: ArrayLike) -> list[float]:
+def strengths_to_try(calibrator: object, name: str, default: ArrayLike) -> list[float]:
     """The numbers of a parameter that holds several strengths, or `default`, strongest first."""
     given = getattr(calibrator, name)
     strengths = np.array(default if given is None else given, dtype=np.float64).ravel()

@@ -28,7 +28,7 @@ from calibrant.softmax.rows.row_source import ArrayRows, BlockFunction, Extent, 
 from calibrant.softmax.rows.summed_rows import SummedRows, add_up, block_rows
 from calibrant.text_table import list_names
 from calibrant.threads import limit, limited
-from calibrant.typing import AnyArray, FloatArray
+from calibrant.typing import AnyArray, FloatArray, Labels
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
@@ -53,7 +53,7 @@ class Partition(NamedTuple):
     categories: AnyArray | None
 
 
-def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> None:
+def fit_partitions(calibrator: Calibrator, X: object, y: object, sample_weight: object) -> None:
     """Fit to a Dask array or data frame whose partitions stay where they are, or to a sample of its rows.
 
     Labels and weights are in the same partitions if their sizes are not known.
@@ -95,7 +95,7 @@ def _sample(parts: list[Delayed], sizes: list[int], most: int) -> Sample:
     return Sample.joined(list(dask.compute(*drawn)))
 
 
-def lazily(predict: Callable[[Any], Any], X: Any, k: int) -> Any:
+def lazily(predict: Callable[[Any], object], X: Any, k: int) -> Any:
     """A lazy Dask array (n, k) of what `predict` returns for each partition."""
     import dask.array as da
 
@@ -110,7 +110,7 @@ def lazily(predict: Callable[[Any], Any], X: Any, k: int) -> Any:
     return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
 
 
-def _predicted(part: Any, predict: Callable[[Any], Any], none: FloatArray) -> Any:
+def _predicted(part: Any, predict: Callable[[Any], object], none: FloatArray) -> Any:
     return predict(part) if len(part) else none
 
 
@@ -127,7 +127,7 @@ def _kept() -> Callable[[list[Delayed]], list[Delayed]]:
     return lambda parts: list(dask.persist(*parts))
 
 
-def aligned(X: Any, y: Any, weight: Any) -> list[tuple[Any, Any, Any]]:
+def aligned(X: Any, y: object, weight: object) -> list[tuple[Any, Any, Any]]:
     """Partitions of predictions, labels (`None`: none) and weights that belong together, as delayed objects."""
     if hasattr(X, "rechunk"):
         X = X.rechunk({1: -1}) if X.ndim > 1 else X
@@ -169,7 +169,9 @@ def _split(values: Any, sizes: Any, parts: list[Delayed], name: str) -> list[Any
     return pieces
 
 
-def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: bool, classes: Any) -> Partition:
+def _check(
+    X: Any, y: object, weight: object, number: int, logits: bool, renormalize: bool, classes: Labels
+) -> Partition:
     """A partition after the checks that all predictions and labels get."""
     if len(X) == 0:
         return Partition(Sample(np.empty((0, 1)), np.empty(0, dtype=np.int64), logs=True), 0, None, None)

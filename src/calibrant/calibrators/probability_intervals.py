@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
@@ -85,11 +86,11 @@ class ProbabilityIntervals:
 
     def fit_intervals(
         self: Any,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         blocks: int | None = None,
         by: str = "auto",
         n_resamples: int = 200,
@@ -152,7 +153,7 @@ class ProbabilityIntervals:
         self.uncertainty_ = found
         return self
 
-    def predict_interval(self: Any, X: Any, level: float = 0.9) -> AnyArray:
+    def predict_interval(self: Any, X: ArrayLike, level: float = 0.9) -> AnyArray:
         """Intervals of the calibrated probabilities, once `fit_intervals` was called.
 
         Parameters

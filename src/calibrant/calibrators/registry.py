@@ -86,7 +86,7 @@ class CalibratorInfo:
         object.__setattr__(self, "exports", self.stores if self.exports is None else self.exports)
         object.__setattr__(self, "label", self.label or self.name)
 
-    def make(self, **parameters: Any) -> Any:
+    def make(self, **parameters: object) -> Any:
         """An unfitted estimator; `parameters` override those of the entry."""
         factory = self.factory
         if isinstance(factory, str):
@@ -121,7 +121,7 @@ class CalibratorInfo:
 _REGISTRY: dict[str, CalibratorInfo] = {}
 
 
-def register_calibrator(name: str, factory: str | Callable[..., Any], description: str, **facts: Any) -> None:
+def register_calibrator(name: str, factory: str | Callable[..., object], description: str, **facts: Any) -> None:
     """Add a method to the registry, or replace one.
 
     Parameters
@@ -168,7 +168,7 @@ def calibrator_info(name: str) -> CalibratorInfo:
     raise ValueError(f"No calibrator is called {name!r}: {hint}")
 
 
-def get_calibrator(name: str, **parameters: Any) -> Any:
+def get_calibrator(name: str, **parameters: object) -> Any:
     """An unfitted calibrator by name or alias.
 
     Examples

@@ -157,7 +157,7 @@ class StateCheck:
         self.require(not unknown, f"{owner}._check_state does not declare {', '.join(unknown)[:80]}")
 
 
-def _can_be_said(value: Any) -> bool:
+def _can_be_said(value: object) -> bool:
     """Whether something is a number that summaries can compute with; an integer may have more than 64 bits."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False

@@ -84,7 +84,7 @@ def temperature_sentence(calibrator: Any) -> str:
     return f"{text}; {shared} was also mixed in." if mixed > 0.0 else f"{text}."
 
 
-def sampled(calibrator: Any) -> str:
+def sampled(calibrator: object) -> str:
     """What the rows of a fit to batches are a sample of; nothing if they are all."""
     batches = getattr(calibrator, "batches_", {"rows": 0, "rows_used": 0})
     return f" (a uniform sample of {count(batches['rows'])})" if batches["rows_used"] < batches["rows"] else ""

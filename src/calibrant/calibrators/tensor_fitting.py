@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @limited
-def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: Any, sample_weight: Any) -> None:
+def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: object, sample_weight: object) -> None:
     """Fit to predictions in a tensor: `Calibrator.fit`, with sums over rows computed on the tensor's device."""
     x = tensor_log_probabilities(X.detach(), logits=calibrator.input == "logits", renormalize=calibrator.renormalize)
     if calibrator.input == "logits":

@@ -12,9 +12,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.isotonic import isotonic_regression
 
 from calibrant.calibrators.binary.binning import Grouped, group_scores
@@ -146,7 +145,7 @@ class VennAbersCalibrator(BinaryMethod):
     array([[0.5, 0.5]])
     """
 
-    def predict_interval(self, X: Any, level: float = 0.9) -> AnyArray:
+    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> AnyArray:
         """The two probabilities p0 and p1 of the second class, one of which is valid; for two classes.
 
         For more classes, and for an interval that covers at a `level`, call `fit_intervals` first.

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.parameters import NotNegative
@@ -71,7 +72,9 @@ class OptionCalibrator(Calibrator, kw_only=False):
     length: bool | Literal["auto"] = "auto"
     strength: NotNegative = 1.0
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **beside: Any) -> OptionCalibrator:
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, **beside: Any
+    ) -> OptionCalibrator:
         """Learn the map from held-out questions.
 
         Parameters
@@ -168,7 +171,7 @@ class OptionCalibrator(Calibrator, kw_only=False):
         z += 0.0 if X.lengths is None else self.length_ * X.lengths
         return softmax(np.where(X.present, z, -np.inf))
 
-    def predict(self, X: Any, *, axis: int | None = None) -> AnyArray:
+    def predict(self, X: object, *, axis: int | None = None) -> AnyArray:
         """The number of the most probable option of each question, or the most probable label."""
         return self.predict_proba(X).argmax(axis=1) if isinstance(X, Answers) else super().predict(X, axis=axis)
 

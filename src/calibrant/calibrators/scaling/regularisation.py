@@ -80,7 +80,7 @@ class PenalisedCalibrator(RowsCalibrator):
 CERTIFICATE = ("n_iter_", "objective_", "duality_gap_", "residual_")
 
 
-def take_certificate(calibrator: Any, solution: Solution) -> None:
+def take_certificate(calibrator: object, solution: Solution) -> None:
     """Set the attributes that say how good a solution is."""
     found = (solution.n_iter, solution.objective, solution.gap, solution.residual)
     for name, value in zip(CERTIFICATE, found):
