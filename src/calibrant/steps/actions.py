@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.steps.step import LARGE, require
-from calibrant.typing import AnyFloatArray, FloatArray, IntArray
+from calibrant.typing import AnyFloatArray, FloatArray, IntArray, Label
 
 #: Expected costs whose ratio is closer to one are equal. Costs are not negative, so that their sums are exact to a few
 #: last digits, far less than this: programs that add in another order decide a tie in the same way.
@@ -64,7 +64,7 @@ class CostTable:
             found[name] = values
         return found
 
-    def ordered(self, order: Sequence[int], classes: list[Any]) -> CostTable:
+    def ordered(self, order: Sequence[int], classes: list[Label]) -> CostTable:
         """The same costs with their columns in another order, of classes with these names."""
         square = self.actions is None and self.numbers.shape[0] == self.numbers.shape[1]
         amounts = {name: places[:, order] for name, places in self.amounts.items()}
@@ -91,7 +91,7 @@ class CostTable:
         return {"costs": self.rows(), "actions": names}
 
     @classmethod
-    def from_json(cls, value: Any, classes: list[Any]) -> CostTable:
+    def from_json(cls, value: Any, classes: list[Label]) -> CostTable:
         """The costs that `to_json` wrote; everything is checked, since a file may come from anyone."""
         require(isinstance(value, dict) and set(value) == {"costs", "actions"}, "a rule should hold costs and actions")
         costs, actions = value["costs"], value["actions"]
@@ -107,7 +107,7 @@ class CostTable:
         return costs_of_rows(costs, actions, classes)
 
 
-def column_cells(names: list[Any]) -> list[Any]:
+def column_cells(names: list[Label]) -> list[Any]:
     """Names of actions as cells of one column of a table: all of them texts if one of them is a text.
 
     >>> column_cells([0, 1, "ask"]), column_cells([0, 1])
@@ -116,7 +116,7 @@ def column_cells(names: list[Any]) -> list[Any]:
     return [str(name) for name in names] if any(isinstance(name, str) for name in names) else names
 
 
-def costs_of_rows(rows: list[list[Any]], actions: list[Any] | None, classes: list[Any] | None) -> CostTable:
+def costs_of_rows(rows: list[list[Any]], actions: list[Label] | None, classes: list[Label] | None) -> CostTable:
     """Costs from rows of numbers and names of amounts; what is neither becomes NaN."""
     numbers = np.zeros((len(rows), len(rows[0])))
     amounts: dict[str, FloatArray] = {}

@@ -37,7 +37,7 @@ class Operators(ABC):
     """Operators of rows, each a call of `combined`."""
 
     @abstractmethod
-    def combined(self, sign: str, left: Any, right: Any) -> Any:
+    def combined(self, sign: str, left: object, right: object) -> Any:
         """What an operator makes of two rows, one of which may be a number."""
 
     __add__, __sub__, __mul__, __truediv__ = map(_operator, "+-*/")
@@ -158,17 +158,17 @@ def _polynomial(m: Operations, step: Any, x: Row, width: int) -> Row:
     return out
 
 
-def _softmax(m: Operations, step: Any, x: Row, width: int) -> Row:
+def _softmax(m: Operations, step: object, x: Row, width: int) -> Row:
     parts = m.exp(x - m.largest(x))
     return parts / m.total(parts)
 
 
-def _normalize(m: Operations, step: Any, x: Row, width: int) -> Row:
+def _normalize(m: Operations, step: object, x: Row, width: int) -> Row:
     total = m.total(x)
     return m.quotient(total > 0.0, x, total, 1.0 / width)
 
 
-def _lead(m: Operations, step: Any, x: Row, width: int) -> Row:
+def _lead(m: Operations, step: object, x: Row, width: int) -> Row:
     largest = m.largest(x)
     others = m.where(m.is_top(x, width), -1e300, x)
     return m.join([largest, largest - m.largest(others)], single=True)

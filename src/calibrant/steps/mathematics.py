@@ -40,7 +40,7 @@ def number(value: float) -> str:
     return f"{value + 0.0:.6g}".replace("-", "−")
 
 
-def numbers(values: Any) -> str:
+def numbers(values: object) -> str:
     """One number, a list, a matrix by its rows, or how large and where they are."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 0:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 #: No number in a stored step is larger.
 LARGE = 1e100
@@ -53,7 +53,7 @@ class Step(ABC):
     #: Whether it weighs columns against each other.
     mixes: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if cls.__base__ is Step and "kind" not in vars(cls):  # a faster twin of a step keeps its kind
             cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
@@ -173,18 +173,18 @@ def decides(steps: Steps) -> bool:
     return any(step.decides for step in all_steps(steps))
 
 
-def require(condition: Any, what: str) -> None:
+def require(condition: object, what: str) -> None:
     """Raise a ValueError unless `condition` holds."""
     if not condition:
         raise ValueError(what)
 
 
-def require_increasing(values: NDArray[Any], name: str) -> None:
+def require_increasing(values: AnyArray, name: str) -> None:
     """Refuse an array whose neighbours are not apart."""
     require(np.all(np.diff(values) > 1.0 / LARGE), f"{name} does not increase")
 
 
-def number(default: Any = dataclasses.MISSING, low: float = -LARGE, high: float = LARGE) -> Any:
+def number(default: object = dataclasses.MISSING, low: float = -LARGE, high: float = LARGE) -> Any:
     """A dataclass field that holds one number."""
 
     def read(value: Any) -> float:
@@ -197,7 +197,7 @@ def number(default: Any = dataclasses.MISSING, low: float = -LARGE, high: float 
 def flag(default: bool) -> Any:
     """A dataclass field that is true or false."""
 
-    def read(value: Any) -> bool:
+    def read(value: object) -> bool:
         require(isinstance(value, bool), "expected true or false")
         return bool(value)
 
@@ -205,11 +205,11 @@ def flag(default: bool) -> Any:
 
 
 def array(
-    *dimensions: int, integer: bool = False, low: float = -LARGE, high: float = LARGE, default: Any = None
+    *dimensions: int, integer: bool = False, low: float = -LARGE, high: float = LARGE, default: object = None
 ) -> Any:
     """A dataclass field that holds numbers in an array with one of these numbers of dimensions; 0 allows a number."""
 
-    def read(value: Any) -> NDArray[Any]:
+    def read(value: object) -> NDArray[Any]:
         out = np.array(value, dtype=np.int64 if integer else np.float64)
         require((out.dtype != bool and not integer) or np.array_equal(out, np.asarray(value)), "expected whole numbers")
         require(out.ndim in dimensions, f"expected {dimensions[-1]} dimensions, found {out.ndim}")
@@ -248,7 +248,7 @@ def _fields(step: Step | type[Step]) -> tuple[dataclasses.Field[Any], ...]:
     return dataclasses.fields(step)  # type: ignore[arg-type]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return [encode(branch) for branch in value] if isinstance(value, tuple) else value

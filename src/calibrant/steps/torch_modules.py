@@ -33,12 +33,12 @@ class TorchOperations(Operations):
     def numbers(self, values: FloatArray | float) -> Any:
         return float(values) if np.ndim(values) == 0 else self.constant(values)
 
-    def each(self, function: str, x: Any, *numbers: float) -> Any:
+    def each(self, function: str, x: object, *numbers: float) -> Any:
         if function in ("max", "min"):
             return torch.clamp(x, **{"min" if function == "max" else "max": float(numbers[0])})
         return getattr(torch, function)(x)
 
-    def where(self, condition: Any, yes: Any, no: Any) -> Any:
+    def where(self, condition: object, yes: object, no: object) -> Any:
         return torch.where(condition, yes, no)
 
     def total(self, x: Any) -> Any:
@@ -63,7 +63,7 @@ class TorchOperations(Operations):
             return x.narrow(1, int(places[0]), len(places))
         return x.index_select(1, self.constant(places))
 
-    def join(self, rows: Sequence[Any], *, single: bool = False) -> Any:
+    def join(self, rows: Sequence[object], *, single: bool = False) -> Any:
         return torch.cat(list(rows), 1)
 
     def product(self, x: Any, matrix: FloatArray) -> Any:
@@ -82,7 +82,7 @@ class TorchOperations(Operations):
             out = out * t + part
         return out.unsqueeze(1)
 
-    def step_softmax(self, step: s.Softmax, x: Any, width: int) -> Any:
+    def step_softmax(self, step: s.Softmax, x: object, width: int) -> Any:
         return torch.softmax(x, 1)
 
     def step_sigmoid(self, step: s.Sigmoid, x: Any, width: int) -> Any:
@@ -128,7 +128,7 @@ def sequence(steps: s.Steps, width: int) -> nn.Module:
     tracer = torch.fx.proxy.GraphAppendingTracer(graph)
     known: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
 
-    def buffer(values: Any) -> Any:
+    def buffer(values: object) -> Any:
         array = np.array(values, order="C")
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in known:
@@ -146,7 +146,7 @@ def from_logs(steps: s.Steps, like: Tensor) -> Callable[[Tensor], Tensor]:
     """A function of log-probabilities (n, k) on the device and in the precision of `like`."""
     logs = bool(steps) and steps[0].kind == "log"
 
-    def constant(values: Any) -> Tensor:
+    def constant(values: object) -> Tensor:
         tensor = torch.as_tensor(np.array(values, order="C"), device=like.device)
         return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
 
