@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.inputs.segments import LARGEST, MISSING, places_of
 from calibrant.runtime import Map
 from calibrant.steps.step import NotSupportedError
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, Label
 from calibrant.writers.common import Segments, arrays_beside, names_of_all, run_program, title, workshop
 from calibrant.writers.source import SourceRow, SourceWriter, entries, wrapped
 
@@ -241,7 +241,7 @@ _BESIDE = f"""    double x[CLASSES + SEGMENTS];
     return calibrated(x, out);"""
 
 
-def _escaped(label: Any) -> str:
+def _escaped(label: Label) -> str:
     """A label as the inside of a C string: letters and digits as they are, every other byte as an octal escape."""
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
     data = str(label).encode("utf-8", "surrogatepass")

@@ -93,7 +93,7 @@ class Exported:
 
 
 def export(
-    calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: str | None = None, **options: Any
+    calibrator: object, path: str | os.PathLike[str] | None = None, *, to: str | None = None, **options: Any
 ) -> Any:
     """Write a fitted calibrator in another language, and prove that it predicts the same.
 
@@ -146,7 +146,7 @@ def export_with_proof(
     *,
     to: str | None = None,
     rows: FloatArray | None = None,
-    **options: Any,
+    **options: object,
 ) -> Exported:
     """`export`, with the result of the comparison, which is made on `rows` (n, k), too, if they are given."""
     fitted = calibrator if isinstance(calibrator, Map) else calibrator.to_map()
@@ -215,7 +215,7 @@ def check_options(to: str, options: Iterable[str], spelling: Mapping[str, str] |
 
 
 def prove(
-    written: Any,
+    written: object,
     fitted: Map,
     run: Callable[..., FloatArray],
     tolerance: float,
@@ -255,7 +255,7 @@ def prove(
     return float(difference.max())
 
 
-def _defined(fitted: Map, rows: FloatArray, beside: Mapping[str, Any]) -> FloatArray:
+def _defined(fitted: Map, rows: FloatArray, beside: Mapping[str, object]) -> FloatArray:
     """Probabilities, and behind them lower and upper ends if the map has intervals."""
     p = fitted.predict_proba(rows, **beside)
     return p if fitted.interval is None else np.hstack([p, *np.moveaxis(fitted.predict_interval(rows), 2, 0)])

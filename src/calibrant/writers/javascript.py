@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, Label
 from calibrant.writers.common import Segments, row_by_row, run_program, title, workshop
 from calibrant.writers.source import MOST_TEXT, SourceWriter, wrapped
 
@@ -163,7 +163,7 @@ def _labels(classes: list[Any]) -> list[Any]:
     return [str(label) if number else label for number, label in zip(whole, classes)]
 
 
-def _literal(label: Any) -> str:
+def _literal(label: Label) -> str:
     """A label as JavaScript that may stand in a page, too."""
     text = json.dumps(label)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

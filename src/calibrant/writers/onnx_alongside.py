@@ -44,7 +44,7 @@ def run_alongside(graph: Graph, level: Sequence[Any], x: Matrices) -> Matrices:
     return _WRITERS[type(level[0])](graph, level, x)
 
 
-def _each(values: Sequence[Any], name: str, width: int) -> FloatArray:
+def _each(values: Sequence[object], name: str, width: int) -> FloatArray:
     """A number, or one per column, of every part: (parts, columns)."""
     return np.array([np.broadcast_to(getattr(step, name), width) for step in values])
 

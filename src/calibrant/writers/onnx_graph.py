@@ -23,7 +23,7 @@ _IR_VERSION = 8
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> Any:
+def write(fitted: Map, notes: Iterable[str] = (), *, dtype: object = np.float64, inside: object = None) -> Any:
     """The model: input `predictions` (n, k), output `probabilities` (n, k), NaN for rows that are not predictions.
 
     A map that takes segments has a second input `segments` (n, c), always in double precision: the place of a row's
@@ -89,12 +89,12 @@ def to_bytes(written: Any) -> bytes:
 
 
 def run(
-    written: Any,
+    written: object,
     fitted: Map,
     rows: FloatArray,
     segments: Segments | None = None,
     amounts: Segments | None = None,
-    **options: Any,
+    **options: object,
 ) -> FloatArray:
     """Predictions of the model by ONNX Runtime, and the numbers of its actions."""
     try:

@@ -52,13 +52,13 @@ class Tensor(Operators):
     graph: Graph
     name: str
 
-    def combined(self, sign: str, left: Any, right: Any) -> Tensor:
+    def combined(self, sign: str, left: object, right: object) -> Tensor:
         return self.graph.op(_SIGNS[sign], left, right)
 
     def __neg__(self) -> Tensor:
         return self.graph.op("Neg", self)
 
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, other: object) -> Tensor:
         if not isinstance(other, Tensor):
             # ONNX Runtime leaves out a factor that is one in single precision, whatever the precision of the graph.
             beyond_one = np.asarray(other, dtype=np.float64) - 1.0
@@ -86,14 +86,14 @@ class Graph(Operations):
         self._made = 0
         self._onnx = require("onnx", extra="export")
 
-    def op(self, kind: str, *inputs: Any, **attributes: Any) -> Tensor:
+    def op(self, kind: str, *inputs: object, **attributes: object) -> Tensor:
         """The output of a new node, whose inputs are tensors, or numbers of the graph's precision."""
         names = [(item if isinstance(item, Tensor) else self.const(item)).name for item in inputs]
         self._made += 1
         self.nodes.append(self._onnx.helper.make_node(kind, names, [f"v{self._made}"], **attributes))
         return Tensor(self, f"v{self._made}")
 
-    def const(self, value: Any, dtype: Any = None) -> Tensor:
+    def const(self, value: object, dtype: Any = None) -> Tensor:
         """A constant, by default of the graph's precision; equal ones are stored once."""
         array: NDArray[Any] = np.ascontiguousarray(np.asarray(value, dtype=dtype or self.dtype))
         key = (array.dtype.str, array.shape, array.tobytes())
@@ -106,11 +106,11 @@ class Graph(Operations):
         """A constant that is stored in the precision of what goes in and comes out."""
         return self.cast(self.const(value, self.outside), self.outside, self.dtype)
 
-    def index(self, value: Any) -> Tensor:
+    def index(self, value: object) -> Tensor:
         """A constant of whole numbers."""
         return self.const(value, np.int64)
 
-    def cast(self, x: Tensor, dtype: Any, to: Any) -> Tensor:
+    def cast(self, x: Tensor, dtype: Any, to: object) -> Tensor:
         """The numbers `x` of one precision in another."""
         return x if dtype == to else self.op("Cast", x, to=code(to))
 
@@ -139,7 +139,7 @@ class Graph(Operations):
             self._least[out] = numbers[0]
         return out
 
-    def where(self, condition: Tensor, yes: Any, no: Any) -> Tensor:
+    def where(self, condition: Tensor, yes: object, no: object) -> Tensor:
         return self.op("Where", condition, yes, no)
 
     def total(self, x: Tensor) -> Tensor:

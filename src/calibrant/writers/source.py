@@ -193,11 +193,11 @@ class SourceWriter(Operations):
     def _require(self, condition: SourceRow) -> None:
         self._lines.append(self.refuse.format(text=condition.at("j"), n=condition.width))
 
-    def _spell(self, function: str, *arguments: Any) -> str:
+    def _spell(self, function: str, *arguments: object) -> str:
         self._used[function] = None
         return self.spelled[function].format(*arguments)
 
-    def _constant(self, values: Any) -> str:
+    def _constant(self, values: object) -> str:
         """The name of an array of numbers."""
         flat = np.ascontiguousarray(values).ravel()
         key = (flat.dtype.kind, flat.tobytes())

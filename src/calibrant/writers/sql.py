@@ -104,7 +104,7 @@ def write(
     return head + query
 
 
-def limits(written: str, *, dialect: str = "ansi", **options: Any) -> list[str]:
+def limits(written: str, *, dialect: str = "ansi", **options: object) -> list[str]:
     """What a database will not take of something that was written."""
     spoken, size = get_dialect(dialect), len(written.encode())
     if not spoken.longest or size <= spoken.longest:
@@ -145,7 +145,7 @@ def check_table(table: str, most: int = 3) -> list[str]:
     return [name for part in parts for name in check_names([part], "table")]
 
 
-def taken(fitted: Map, rows: FloatArray, *, columns: Sequence[str] | None = None, **options: Any) -> FloatArray:
+def taken(fitted: Map, rows: FloatArray, *, columns: Sequence[str] | None = None, **options: object) -> FloatArray:
     """Rows in the columns that the query reads: of two classes it may be the second alone."""
     if len(_names(fitted, columns)) == rows.shape[1]:
         return rows

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from calibrant.optional import require
 from calibrant.writers.common import OptionError
@@ -47,7 +47,7 @@ class Dialect:
     def _forms(self) -> dict[str, str]:
         return {}
 
-    def _spell(self, expression: Any) -> str:
+    def _spell(self, expression: object) -> str:
         spoken = require("sqlglot", extra="export").Dialect.get_or_raise(self.spoken or self.name)
         return str(spoken.generator(comments=False).generate(expression))
 

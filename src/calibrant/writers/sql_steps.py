@@ -56,7 +56,7 @@ def value(template: str, *parts: Any) -> Value:
     return Value(template.format(*texts), tuple(operand for group in operands for operand in group))
 
 
-def compare(sign: str, left: Any, right: Any) -> Condition:
+def compare(sign: str, left: Any, right: object) -> Condition:
     """A comparison of numbers or texts, or AND of conditions."""
     made = value(f"{{}} {sign} {{}}", left, right)
     return Condition(made.template, made.operands)
@@ -106,7 +106,7 @@ class Row(Operators):
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = list(values)
 
-    def combined(self, sign: str, left: Any, right: Any) -> Row:
+    def combined(self, sign: str, left: Any, right: object) -> Row:
         function = arithmetic if sign in "+-*/" else compare
         return Row([function("AND" if sign == "&" else sign, *pair) for pair in side_by_side(left, right)])
 
@@ -155,7 +155,7 @@ class SqlOperations(Operations):
             lambda entry: value(f"{name}({{}})", entry)
         )
 
-    def where(self, condition: Row, yes: Any, no: Any) -> Row:
+    def where(self, condition: Row, yes: Any, no: object) -> Row:
         return Row([case((test, a), default=b) for test, a, b in side_by_side(condition, yes, no)])
 
     def quotient(self, condition: Row, x: Row, y: Row, otherwise: float) -> Row:

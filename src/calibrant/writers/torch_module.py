@@ -194,7 +194,7 @@ class CalibratedNetwork(nn.Module):
 
 
 def write(
-    fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None
+    fitted: Map, notes: Iterable[str] = (), *, dtype: object = np.float64, inside: object = None
 ) -> CalibrationModule | DecisionModule:
     """The module of a map, with decisions if it has a rule.
 
@@ -234,7 +234,7 @@ def run(
     rows: FloatArray,
     segments: Segments | None = None,
     amounts: Segments | None = None,
-    **options: Any,
+    **options: object,
 ) -> FloatArray:
     """Predictions of the module, and the numbers of its actions."""
     beside = arrays_beside(fitted, len(rows), segments, amounts)

@@ -71,7 +71,7 @@ def register_with_skl2onnx() -> None:
         )
 
 
-def _scores(scope: Any, operator: Any, container: Any, pair: CalibratedPair) -> str:
+def _scores(scope: object, operator: Any, container: object, pair: CalibratedPair) -> str:
     """The name of what skl2onnx's version of a classifier will give: probabilities or decision values."""
     parsing = require("skl2onnx._parse", extra="export")
     classifier = pair.estimator.estimator if isinstance(pair.estimator, FrozenEstimator) else pair.estimator
@@ -90,17 +90,17 @@ def _scores(scope: Any, operator: Any, container: Any, pair: CalibratedPair) -> 
     return str(found[1].full_name)
 
 
-def _last(classifier: Any) -> Any:
+def _last(classifier: object) -> Any:
     """The classifier at the end of a pipeline, or inside of a frozen one."""
     while isinstance(classifier, (Pipeline, FrozenEstimator)):
         classifier = classifier.estimator if isinstance(classifier, FrozenEstimator) else classifier.steps[-1][1]
     return classifier
 
 
-def _whole_numbers(add_node: Callable[..., Any]) -> Callable[..., Any]:
+def _whole_numbers(add_node: Callable[..., object]) -> Callable[..., Any]:
     """`add_node` that takes lists of truth values, which skl2onnx writes for histogram-based gradient boosting."""
 
-    def add_whole(op_type: Any, inputs: Any, outputs: Any, **attributes: Any) -> Any:
+    def add_whole(op_type: object, inputs: object, outputs: object, **attributes: object) -> Any:
         for name, value in attributes.items():
             if isinstance(value, list) and any(isinstance(item, (bool, np.bool_)) for item in value):
                 attributes[name] = [int(item) for item in value]
@@ -109,7 +109,7 @@ def _whole_numbers(add_node: Callable[..., Any]) -> Callable[..., Any]:
     return add_whole
 
 
-def _set_options(scope: Any, container: Any, classifier: Any, *, raw_scores: bool) -> None:
+def _set_options(scope: Any, container: Any, classifier: object, *, raw_scores: bool) -> None:
     """Ask skl2onnx for arrays, and for decision values if the calibrator was fitted to these."""
     classifier = _last(classifier)
     known = scope.registered_models
