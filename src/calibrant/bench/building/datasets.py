@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bench.building.catalogue import TABLES, SourceTable
 from calibrant.optional import require
+from calibrant.typing import AnyArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +107,7 @@ def _tidy_columns(frame: pd.DataFrame) -> pd.DataFrame:
     return pandas.DataFrame(columns)
 
 
-def _stratified_rows(labels: NDArray[Any], n_rows: int, seed: int) -> NDArray[np.int64]:
+def _stratified_rows(labels: AnyArray, n_rows: int, seed: int) -> NDArray[np.int64]:
     """Rows of a subsample in which each class keeps its share, rounded, and at least one row."""
     rng = np.random.default_rng(seed)
     share = n_rows / len(labels)

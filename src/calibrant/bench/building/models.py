@@ -49,10 +49,10 @@ class Model:
         return {**self.default, **{key: choices[rng.integers(len(choices))] for key, choices in self.space.items()}}
 
 
-def _sklearn(target: str, seeded: bool = False, **fixed: Any) -> Callable[..., Predict]:
+def _sklearn(target: str, seeded: bool = False, **fixed: object) -> Callable[..., Predict]:
     """The function `fit` of a scikit-learn classifier, named as in "linear_model.LogisticRegression"."""
 
-    def fit(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+    def fit(X: Any, y: object, X_val: object, y_val: object, n_classes: int, config: Config, seed: int) -> Predict:
         module, _, name = target.partition(".")
         settings = {**fixed, **({"random_state": seed} if seeded else {}), **config}
         return getattr(import_module(f"sklearn.{module}"), name)(**settings).fit(X, y).predict_proba
@@ -60,7 +60,7 @@ def _sklearn(target: str, seeded: bool = False, **fixed: Any) -> Callable[..., P
     return fit
 
 
-def _lightgbm(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _lightgbm(X: object, y: object, X_val: object, y_val: object, n_classes: int, config: Config, seed: int) -> Predict:
     lightgbm = require("lightgbm", extra="trees")
     objective = {"objective": "multiclass", "num_class": n_classes} if n_classes > 2 else {"objective": "binary"}
     settings = {"verbosity": -1, "num_threads": 1, "seed": seed, "deterministic": True, "force_row_wise": True}
@@ -74,7 +74,7 @@ def _lightgbm(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Co
     return lambda Z: _two_columns(booster.predict(Z, num_iteration=booster.best_iteration))
 
 
-def _xgboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _xgboost(X: object, y: object, X_val: object, y_val: object, n_classes: int, config: Config, seed: int) -> Predict:
     xgboost = require("xgboost", extra="trees")
     objective = {"objective": "multi:softprob", "num_class": n_classes} if n_classes > 2 else {}
     objective = objective or {"objective": "binary:logistic", "eval_metric": "logloss"}
@@ -90,7 +90,7 @@ def _xgboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Con
     return lambda Z: _two_columns(booster.predict(xgboost.DMatrix(Z), iteration_range=best))
 
 
-def _catboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _catboost(X: object, y: object, X_val: object, y_val: object, n_classes: int, config: Config, seed: int) -> Predict:
     catboost = require("catboost", extra="trees")
     model = catboost.CatBoostClassifier(
         iterations=500,
@@ -105,7 +105,7 @@ def _catboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Co
     return model.fit(X, y, eval_set=(X_val, y_val)).predict_proba
 
 
-def _neural_net(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _neural_net(X: object, y: Any, X_val: object, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
     """Epoch by epoch, because scikit-learn's own early stopping looks at accuracy, not at log loss."""
     from sklearn.neural_network import MLPClassifier
 
@@ -128,13 +128,15 @@ def _neural_net(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: 
     return net.predict_proba
 
 
-def _two_columns(p: Any) -> FloatArray:
+def _two_columns(p: object) -> FloatArray:
     """Probabilities of both classes, where a model gives those of the second one only."""
     p = np.asarray(p, dtype=np.float64)
     return np.column_stack([1 - p, p]) if p.ndim == 1 else p
 
 
-def _smoothed_logistic(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _smoothed_logistic(
+    X: Any, y: Any, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
+) -> Predict:
     """Fits every row once with each label, weighted by the smoothed label, which gives the same cross-entropy."""
     from sklearn.linear_model import LogisticRegression
 
@@ -146,14 +148,18 @@ def _smoothed_logistic(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, c
     return model.fit(np.repeat(X, n_classes, axis=0), labels, sample_weight=weight.ravel()).predict_proba
 
 
-def _resampled_forest(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _resampled_forest(
+    X: Any, y: Any, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
+) -> Predict:
     """Rows drawn with replacement such that all classes are equally frequent."""
     share = 1.0 / np.bincount(y, minlength=n_classes)[y]
     rows = np.random.default_rng(seed).choice(len(y), size=len(y), p=share / share.sum())
     return MODELS["RF"].fit(X[rows], y[rows], X_val, y_val, n_classes, config, seed)
 
 
-def _weighted_lightgbm(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _weighted_lightgbm(
+    X: object, y: Any, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
+) -> Predict:
     """`scale_pos_weight` for two classes, weights of rows for more; no early stopping, which would end too soon."""
     lightgbm = require("lightgbm", extra="trees")
     count = np.bincount(y, minlength=n_classes)
@@ -166,7 +172,9 @@ def _weighted_lightgbm(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, c
     return lambda Z: _two_columns(booster.predict(Z))
 
 
-def _support_vectors(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _support_vectors(
+    X: object, y: object, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
+) -> Predict:
     """Distances from the separating planes, taken for logits."""
     from sklearn.svm import LinearSVC
 

@@ -61,7 +61,7 @@ class DaskPool(ProcessPool):
         future.add_done_callback(self._done.put)
         return future
 
-    def _wait(self, running: Iterable[Any]) -> Iterable[Any]:
+    def _wait(self, running: Iterable[object]) -> Iterable[Any]:
         """The next future that is done; an error when the cluster is gone for too long."""
         well, told = time.monotonic(), False
         while True:
@@ -101,7 +101,7 @@ class DaskPool(ProcessPool):
             return None
         return [Answer("failed", message=f"the cluster gave up: {future.exception()}") for _ in jobs]
 
-    def _stop(self, running: Iterable[Any]) -> None:
+    def _stop(self, running: Iterable[object]) -> None:
         if self._trouble() is None:
             self._client.cancel(list(running))
 

@@ -15,7 +15,7 @@ import json
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -105,7 +105,7 @@ def native_methods() -> list[MethodSpec]:
     return [make_spec(info.name) for info in list_calibrators() if info.extra is None]
 
 
-def make_spec(target: str, params: dict[str, Any] | None = None, label: str | None = None) -> MethodSpec:
+def make_spec(target: str, params: Mapping[str, object] | None = None, label: str | None = None) -> MethodSpec:
     """Describe a method, checking that it exists; its label is by default `target`."""
     params = dict(params or {})
     if ":" in target:

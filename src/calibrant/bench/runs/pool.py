@@ -144,7 +144,7 @@ class ProcessPool:
         """The answers to a batch; none if they were lost on the way."""
         return future.result()
 
-    def _stop(self, running: Iterable[Any]) -> None:
+    def _stop(self, running: Iterable[object]) -> None:
         self.close()
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class ProcessPool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from calibrant.bench.runs.drawn_rows import DrawnSource
 from calibrant.bench.runs.method_spec import ClassShipping, MethodSpec, parse_method, with_baseline
@@ -34,7 +33,7 @@ def run_benchmark(
     experiments: Sequence[Experiment] | None = None,
     options: Options | None = None,
     n_jobs: int | None = None,
-    dask: str | Any | None = None,
+    dask: str | object | None = None,
     retry: bool = False,
     progress: bool | None = None,
 ) -> Path:
@@ -168,7 +167,7 @@ def run_fits(
                 yield experiment, spec, outcome
 
 
-def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> ProcessPool:
+def _pool(n_jobs: int | None, dask: str | object | None, time_limit: float | None) -> ProcessPool:
     if dask is None:
         return ProcessPool(n_jobs, time_limit)
     from calibrant.bench.runs.cluster import DaskPool

@@ -32,7 +32,7 @@ Row = dict[str, Any]
 Key = tuple[str, str, str, str, str]
 
 
-def row_key(row: Mapping[str, Any]) -> Key:
+def row_key(row: Mapping[str, object]) -> Key:
     """Experiment and method of a row, as text."""
     return tuple(str(row[name]) for name in KEY)  # type: ignore[return-value]
 
@@ -86,7 +86,7 @@ class ResultFolder:
                 old.truncate(old.read().rfind(b"\n") + 1)
         with open(self._log, "a", encoding="utf-8") as file:
 
-            def write(row: Mapping[str, Any]) -> None:
+            def write(row: Mapping[str, object]) -> None:
                 file.write(json.dumps(row) + "\n")
                 file.flush()
 
@@ -108,7 +108,7 @@ class ResultFolder:
         write_csv(table, self.path / "results.csv")
         return len(table)
 
-    def describe_run(self, settings: Mapping[str, Any]) -> None:
+    def describe_run(self, settings: Mapping[str, object]) -> None:
         """Add versions, command and settings of a run to `run.json`."""
         runs = read_runs(self.path)
         runs.append(

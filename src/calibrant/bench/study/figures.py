@@ -38,7 +38,7 @@ _RELATIVE = "relative per experiment, mean per dataset, boxes at 10/25/50/75/90 
 
 def _figures() -> Iterator[tuple[str, FigureSpec]]:
     def each_loss(
-        name: str, caption: str, tables: str, function: Callable[..., Any], optional: bool = False, **options: Any
+        name: str, caption: str, tables: str, function: Callable[..., object], optional: bool = False, **options: object
     ) -> Iterator[tuple[str, FigureSpec]]:
         for metric, words in METRICS.items():
             drawn = partial(function, metric=metric, words=words, **options)

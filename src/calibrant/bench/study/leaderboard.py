@@ -35,7 +35,7 @@ def leaderboard_page(
     parts: Mapping[str, Path],
     command: str,
     versions: Mapping[str, str],
-    runs: Sequence[Mapping[str, Any]] = (),
+    runs: Sequence[Mapping[str, object]] = (),
     title: str = "Calibration leaderboard",
 ) -> str:
     """HTML text of the page from results of experiments whose `none` finished and the table `methods`.
@@ -104,7 +104,7 @@ def page_data(results: pd.DataFrame, methods: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _dataset_names(keys: Sequence[tuple[Any, ...]]) -> list[str]:
+def _dataset_names(keys: Sequence[tuple[object, ...]]) -> list[str]:
     """Names of the datasets; where two share a name, the benchmark is added."""
     names = [str(key[DATASET.index("dataset")]) for key in keys]
     return [
@@ -120,7 +120,7 @@ def _numbers(column: pd.Series, digits: int = 10) -> list[float | str | None]:
     ]
 
 
-def script_json(data: Any) -> str:
+def script_json(data: object) -> str:
     """JSON without any character that could end the script element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant.bench.schema import DATASET
 from calibrant.calibrators.registry import BASELINE
+from calibrant.typing import AnyArray
 
 N_BOOTSTRAP = 2000
 """With 2000 samples the standard error of the tail probability 2.5 % is 0.35 percentage points."""
@@ -82,25 +83,25 @@ def _draws(n: int, n_bootstrap: int, seed: int) -> NDArray[np.float64]:
     return rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstrap).astype(float)
 
 
-def _pair_sums(share: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+def _pair_sums(share: AnyArray, weights: AnyArray) -> NDArray[np.float64]:
     """Weighted sums over datasets of the wins of every pair: (samples, methods, methods)."""
     n, k, _ = share.shape
     return (weights @ np.nan_to_num(share).reshape(n, k * k)).reshape(-1, k, k)
 
 
-def _pair_rates(share: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+def _pair_rates(share: AnyArray, weights: AnyArray) -> NDArray[np.float64]:
     met = _pair_sums((~np.isnan(share)).astype(float), weights)
     with np.errstate(invalid="ignore", divide="ignore"):
         return _pair_sums(share, weights) / met
 
 
-def _mean_over_others(rates: NDArray[Any]) -> NDArray[np.float64]:
+def _mean_over_others(rates: AnyArray) -> NDArray[np.float64]:
     met = ~np.isnan(rates)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(met, rates, 0.0).sum(axis=2) / met.sum(axis=2)
 
 
-def _interval(draws: NDArray[Any], n_datasets: int) -> NDArray[Any]:
+def _interval(draws: AnyArray, n_datasets: int) -> NDArray[Any]:
     """Ends of the 95 % intervals of all methods; nan with one dataset."""
     if n_datasets < 2:
         return np.full((2, draws.shape[1]), math.nan)
@@ -109,7 +110,7 @@ def _interval(draws: NDArray[Any], n_datasets: int) -> NDArray[Any]:
         return np.nanquantile(draws, [0.025, 0.975], axis=0)
 
 
-def _bradley_terry(wins: NDArray[Any], anchor: int) -> NDArray[np.float64]:
+def _bradley_terry(wins: AnyArray, anchor: int) -> NDArray[np.float64]:
     """Elo ratings that maximise the Bradley-Terry likelihood, by Newton's method on all samples at once."""
     k = wins.shape[1]
     games = wins + wins.transpose(0, 2, 1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isinf, nan
 from textwrap import fill
-from typing import Any
 
 import pandas as pd
 
@@ -37,7 +36,7 @@ HARM_LEGEND = (
 )
 
 
-def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
+def describe(results: pd.DataFrame | Sequence[Mapping[str, object]]) -> str:
     """Tables of a run below their legend, one for two classes and one for more, and one set for each benchmark.
 
     Examples
@@ -74,7 +73,7 @@ def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
     return text or "No method finished any experiment.\n"
 
 
-def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
+def findings(results: pd.DataFrame | Sequence[Mapping[str, object]]) -> str:
     """What a run with drawn calibration rows found, in sentences: the default method, or the best one, and the harm.
 
     Examples
@@ -93,7 +92,7 @@ def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
     return "\n".join(map(_wrapped, told))
 
 
-def failed_everywhere(results: list[dict[str, Any]], methods: Sequence[str]) -> str:
+def failed_everywhere(results: Sequence[Mapping[str, object]], methods: Sequence[str]) -> str:
     """A sentence on those of the methods that finished none of their fits; empty if there are none."""
     lost = []
     for method in methods:
