@@ -54,7 +54,7 @@ class CalibrationMapDisplay:
     @classmethod
     @describe_parameters
     def from_estimator(
-        cls, calibrator: Any, *, n_points: int | None = None, name: str | None = None, ax: Any = None
+        cls, calibrator: object, *, n_points: int | None = None, name: str | None = None, ax: object = None
     ) -> CalibrationMapDisplay:
         """Map of a fitted calibrator of two or three classes.
 
@@ -70,7 +70,7 @@ class CalibrationMapDisplay:
         return cls(calibration_map(calibrator, n_points=n_points), name=title).plot(ax=ax)
 
     @describe_parameters
-    def plot(self, ax: Any = None, *, color: str = BLUE) -> CalibrationMapDisplay:
+    def plot(self, ax: object = None, *, color: str = BLUE) -> CalibrationMapDisplay:
         """Draw the map.
 
         Parameters
@@ -156,7 +156,7 @@ class CorrectionMatrixDisplay:
     @classmethod
     @describe_parameters
     def from_estimator(
-        cls, calibrator: Any, *, max_classes: int | None = SHOWN_CLASSES, ax: Any = None, **options: Any
+        cls, calibrator: object, *, max_classes: int | None = SHOWN_CLASSES, ax: object = None, **options: Any
     ) -> CorrectionMatrixDisplay:
         """Heat map of a fitted `SMSCalibrator` or another calibrator with `coef_` of shape (k, k).
 
@@ -172,7 +172,7 @@ class CorrectionMatrixDisplay:
 
     @describe_parameters
     def plot(
-        self, ax: Any = None, *, values: bool | None = None, cmap: Any = None, colorbar: bool = True
+        self, ax: object = None, *, values: bool | None = None, cmap: object = None, colorbar: bool = True
     ) -> CorrectionMatrixDisplay:
         """Draw the heat map.
 

@@ -91,7 +91,7 @@ class ClasswiseReliabilityDisplay:
         return cls(kept, n_left_out=len(tables) - len(kept)).plot(**options)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> ClasswiseReliabilityDisplay:
+    def from_estimator(cls, estimator: object, X: object, y: ArrayLike, **options: Any) -> ClasswiseReliabilityDisplay:
         """Grid of what a fitted classifier or calibrator predicts for `X`, against the labels `y`.
 
         Options are those of `from_predictions`.
@@ -184,7 +184,7 @@ class BeforeAfterDisplay:
         return cls(first, second).plot(**options)
 
     @classmethod
-    def from_estimator(cls, calibrator: Any, X: Any, y: ArrayLike, **options: Any) -> BeforeAfterDisplay:
+    def from_estimator(cls, calibrator: object, X: Any, y: ArrayLike, **options: object) -> BeforeAfterDisplay:
         """Diagrams of the predictions `X` as they are and after a fitted calibrator, against the labels `y`.
 
         Options are those of `from_predictions`.
@@ -192,7 +192,7 @@ class BeforeAfterDisplay:
         after, classes = predict(calibrator, X)
         return cls.from_predictions(y, X, after, classes=classes, **options)
 
-    def plot(self, axes: Any = None, *, titles: tuple[str, str] = ("Before", "After")) -> BeforeAfterDisplay:
+    def plot(self, axes: object = None, *, titles: tuple[str, str] = ("Before", "After")) -> BeforeAfterDisplay:
         """Draw the two diagrams.
 
         Parameters

@@ -36,6 +36,7 @@ from calibrant.plots.style import (
     square_unit_axes,
     trace,
 )
+from calibrant.typing import Label
 
 #: Marks the line of a curve, so that the next model on the same axes is drawn in another look.
 CURVE = "reliability-curve"
@@ -83,7 +84,7 @@ def draw_trace(
     label: str | None = None,
     color: str = BLUE,
     marker: str = "o",
-    linestyle: Any = "-",
+    linestyle: object = "-",
     markersize: float = 8,
     band: bool = True,
 ) -> tuple[Any, Any]:
@@ -127,7 +128,7 @@ def draw_trace(
     return line, filled
 
 
-def predict(estimator: Any, X: Any) -> tuple[Any, Any]:
+def predict(estimator: Any, X: object) -> tuple[Any, Any]:
     """Probabilities and labels of the columns of a fitted classifier or calibrator."""
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(f"{type(estimator).__name__} has no predict_proba")
@@ -177,16 +178,16 @@ class ReliabilityDisplay:
         *,
         curve: Literal["auto", "corp", "kernel", "belt", "bins"] = "auto",
         kind: Kind = "auto",
-        pos_label: Any = None,
+        pos_label: Label = None,
         n_bins: int | None = None,
         strategy: Strategy | None = None,
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         blocks: int | None = None,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Label] | None = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: object = None,
         **options: Any,
     ) -> ReliabilityDisplay:
         """Diagram of labels and probabilities.
@@ -217,7 +218,7 @@ class ReliabilityDisplay:
         return cls(CURVES[which](y_true, y_prob, **said), name=name).plot(ax=ax, **options)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> ReliabilityDisplay:
+    def from_estimator(cls, estimator: object, X: object, y: ArrayLike, **options: Any) -> ReliabilityDisplay:
         """Diagram of what a fitted classifier or calibrator predicts for `X`, against the labels `y`.
 
         Options are those of `from_predictions`.
@@ -228,14 +229,14 @@ class ReliabilityDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: object = None,
         *,
         histogram: bool | None = None,
         band: bool = True,
         legend: bool = True,
         color: str | None = None,
         marker: str | None = None,
-        linestyle: Any = None,
+        linestyle: object = None,
     ) -> ReliabilityDisplay:
         """Draw the table.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibrant.metrics.result_types import UNIT, ReliabilityCurve, ScoreAxis, well_inside
 from calibrant.numerals import p_text, power_of_ten
 from calibrant.optional import require
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, Label
 
 # Blue and vermilion of Okabe and Ito; the first is also the darker one.
 BLUE = "#0072B2"
@@ -49,7 +49,7 @@ def new_axes(ax: Any, figsize: tuple[float, float]) -> tuple[Any, Any]:
     return require("matplotlib.pyplot", extra="plots").subplots(figsize=figsize, layout="constrained")
 
 
-def shorten(label: Any, length: int = 18) -> str:
+def shorten(label: Label, length: int = 18) -> str:
     """Label of a class, cut in the middle when too long for a tick."""
     text = str(label)
     if len(text) <= length:

@@ -71,7 +71,7 @@ class Methods:
         return [name for name in self.order if name in have]
 
 
-def styled(draw: Callable[Parameters, Any]) -> Callable[Parameters, Any]:
+def styled(draw: Callable[Parameters, object]) -> Callable[Parameters, Any]:
     """Let a function draw in the style of the study."""
 
     @wraps(draw)

@@ -253,7 +253,7 @@ def _shaded(
     value: str,
     show: Any,
     limits: tuple[float, float],
-    colours: Any,
+    colours: object,
     title: str,
     shade: str | None = None,
     last: tuple[str, Any] | None = None,
