@@ -25,6 +25,7 @@ from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
 from calibrant.steps.actions import cheapest, column_cells
+from calibrant.typing import AnyArray
 
 if TYPE_CHECKING:
     from calibrant.decisions.rule import DecisionRule
@@ -147,7 +148,7 @@ def apply(
     return Applied(written, columns.names, shown, actions, cost)
 
 
-def _take_segments(calibrator: Any, reader: RowReader) -> None:
+def _take_segments(calibrator: object, reader: RowReader) -> None:
     """Let the reader read the columns of segments that the calibrator was fitted with, if there are any."""
     segments = tuple(getattr(calibrator, "segment_columns_", ()))
     if segments:
@@ -155,12 +156,12 @@ def _take_segments(calibrator: Any, reader: RowReader) -> None:
         reader.layout = replace(reader.layout, segments=segments)
 
 
-def _frame(calibrator: Any, cells: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _frame(calibrator: Any, cells: AnyArray) -> dict[str, NDArray[Any]]:
     """Cells of segments as the calibrator takes them."""
     return dict(zip(calibrator.segment_columns_, cells.T))
 
 
-def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
+def _as_fitted(calibrator: object, values: AnyArray, place: list[int]) -> Any:
     """Predictions in the form that the calibrator expects."""
     if place == [0]:  # a single column of the first class: that of the second is expected
         return -values if getattr(calibrator, "takes_logits", False) else 1.0 - np.minimum(values, 1.0)
@@ -169,7 +170,7 @@ def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
 
 
 def read_predictions(
-    calibrator: Any, reader: RowReader, period: str | None = None
+    calibrator: object, reader: RowReader, period: str | None = None
 ) -> list[tuple[str | None, TableRows]]:
     """All usable rows of a table as a fitted calibrator takes them, parted by the period of their dates, in its order.
 
@@ -185,7 +186,7 @@ def read_predictions(
     return [(name, _as_taken(calibrator, rows.take(names == name), place)) for name in sorted(set(names))]
 
 
-def _as_taken(calibrator: Any, rows: TableRows, place: list[int]) -> TableRows:
+def _as_taken(calibrator: object, rows: TableRows, place: list[int]) -> TableRows:
     """Rows of a table in the form that the calibrator takes."""
     segments: Any = rows.segments
     if segments is not None:
@@ -209,7 +210,7 @@ def _calibrated(calibrator: Any, rows: TableRows, place: list[int], level: float
 
 
 def _with_columns(
-    rows: TableRows, new: Mapping[str, NDArray[Any]], others: Mapping[str, Any], style: NumberStyle, *, as_text: bool
+    rows: TableRows, new: Mapping[str, AnyArray], others: Mapping[str, Any], style: NumberStyle, *, as_text: bool
 ) -> Any:
     """The record batch with `new` columns of probabilities, which are written as those of the file, and `others`."""
     pa = require("pyarrow", extra="cli")

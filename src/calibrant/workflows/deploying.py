@@ -32,7 +32,7 @@ class Watched:
 
 
 def watch(
-    calibrator: Any,
+    calibrator: object,
     batches: Sequence[tuple[str | None, TableRows]],
     state: str | Path,
     *,
@@ -119,7 +119,7 @@ def _give(monitor: CalibrationMonitor, name: str | None, rows: TableRows, *, obs
 
 
 def _started(
-    calibrator: Any, alpha: float | None, tolerance: float | None, reference: TableRows | None
+    calibrator: object, alpha: float | None, tolerance: float | None, reference: TableRows | None
 ) -> CalibrationMonitor:
     then = None if reference is None else (reference.values, reference.segments)
     given = {"alpha": alpha, "tolerance": tolerance, "reference": then}

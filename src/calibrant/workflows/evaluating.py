@@ -134,7 +134,7 @@ class SegmentedSums:
         self._names = names
         self._parts: dict[str | None, RunningSums] = {}
 
-    def add(self, part: Sample, segments: Any) -> None:
+    def add(self, part: Sample, segments: object) -> None:
         """Take in rows, and the segment of each."""
         names = running_names(part.n_classes) if self._names is None else self._names
         self._parts.setdefault(None, RunningSums(names)).add(part)
@@ -167,7 +167,7 @@ class WholeRows:
         self._ruled_out, self._cost, self._total = 0, 0.0, 0.0
 
     @limited
-    def add(self, data: Sample, segments: Any) -> None:
+    def add(self, data: Sample, segments: object) -> None:
         """Take in the usable rows of a chunk, and the segment of each."""
         self._sums.add(data, segments)
         # Groups may be spread over chunks: what depends on them is taken from the sample in the end.
@@ -177,7 +177,7 @@ class WholeRows:
         self._cost += cost * data.total
         self._total += data.total
 
-    def result(self, sample: Sample, segments: Any) -> Whole:
+    def result(self, sample: Sample, segments: object) -> Whole:
         """What the rows so far say."""
         frequencies = self._tables.result()["calibration_in_the_large"]
         if sample.groups is not None:
@@ -230,7 +230,7 @@ def given(data: Sample) -> dict[str, Any]:
 
 
 @limited
-def evaluate(reader: RowReader, *, level: float | None = None, progress: Any = iter) -> Evaluation:
+def evaluate(reader: RowReader, *, level: float | None = None, progress: object = iter) -> Evaluation:
     """Metrics of all usable rows of a labelled table, with intervals of a `level`, overall and by segment.
 
     With groups intervals are as wide as those of the groups that are kept in memory.
@@ -250,14 +250,16 @@ def evaluate(reader: RowReader, *, level: float | None = None, progress: Any = i
 
 
 @limited
-def validate(reader: RowReader, *, level: float = 0.95, ordered: bool = False, progress: Any = iter) -> ValidationTable:
+def validate(
+    reader: RowReader, *, level: float = 0.95, ordered: bool = False, progress: object = iter
+) -> ValidationTable:
     """All named tests and measures of a table; of a large one those of a uniform sample."""
     rows, data, _ = read_sample(reader, lambda part, segments: None, progress)
     kept = {**given(data), "classes": list(rows.classes)}
     return validation_table(np.array(rows.classes)[data.y], data.proba, level=level, ordered=ordered, **kept)
 
 
-def read_for_report(reader: RowReader, level: float = 0.95, progress: Any = iter) -> ReportRows:
+def read_for_report(reader: RowReader, level: float = 0.95, progress: object = iter) -> ReportRows:
     """Read a labelled table once; of a large one a sample of its rows is kept, and sums over all rows."""
     every = WholeRows(level)
     rows, data, segments = read_sample(reader, every.add, progress)

@@ -25,6 +25,7 @@ from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError
+from calibrant.typing import Label
 
 #: Values of parameters that Python writes in other words than JSON.
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
@@ -151,12 +152,12 @@ def _audit(calibrator: Any, reader: RowReader, found: ProbabilityColumns) -> dic
     return audit.record()
 
 
-def _with_classes(calibrator: Any, classes: Sequence[Any]) -> Any:
+def _with_classes(calibrator: Any, classes: Sequence[Label]) -> Any:
     takes_classes = "classes" in calibrator.get_params(deep=False)
     return calibrator.set_params(classes=np.array(classes)) if takes_classes else calibrator
 
 
-def store(calibrator: Any, output: str | Path, *, force: bool = False) -> None:
+def store(calibrator: object, output: str | Path, *, force: bool = False) -> None:
     """Store a fitted calibrator as JSON."""
     with atomic_output(output, force=force) as stream:
         stream.write(stored_text(calibrator).encode())

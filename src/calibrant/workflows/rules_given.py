@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from calibrant.grades import GradeBacktest, MasterScale
 from calibrant.inputs.words import RequestError
 from calibrant.numerals import count
 from calibrant.text_table import list_names
+from calibrant.typing import Label
 
 _FORMS = "fp=1,fn=20 for two classes, action:class=cost,action=cost by names, or a JSON or CSV file"
 
@@ -89,7 +90,7 @@ def _cost(text: Any) -> Any:
         return text.strip() if isinstance(text, str) else text
 
 
-def _mistakes(calibrator: Any, classes: list[Any], positive: str | None) -> tuple[str, str]:
+def _mistakes(calibrator: Any, classes: Sequence[Label], positive: str | None) -> tuple[str, str]:
     """Which mistake it is to choose the second class, and which to choose the first one."""
     if len(classes) != 2:
         raise ValueError(f"fp and fn are for two classes, and there are {len(classes)}: give costs by names")
@@ -99,7 +100,7 @@ def _mistakes(calibrator: Any, classes: list[Any], positive: str | None) -> tupl
     return ("fp", "fn") if positive in (None, str(classes[1])) else ("fn", "fp")
 
 
-def _by_names(table: dict[Any, Any], labels: dict[str, Any]) -> DecisionRule:
+def _by_names(table: Mapping[Hashable, object], labels: Mapping[str, Label]) -> DecisionRule:
     """A rule from costs by the texts of actions and classes."""
     named = {
         labels.get(str(action), action): {labels.get(str(name), name): _cost(cost) for name, cost in row.items()}
@@ -110,7 +111,7 @@ def _by_names(table: dict[Any, Any], labels: dict[str, Any]) -> DecisionRule:
     return DecisionRule(named, classes=list(labels.values()))
 
 
-def _from_file(path: Path, labels: dict[str, Any]) -> DecisionRule:
+def _from_file(path: Path, labels: Mapping[str, Label]) -> DecisionRule:
     """A rule from JSON, ``{action: {class: cost}}``, or CSV, a line for each action and a column for each class."""
     if not path.exists():
         raise RequestError(f"there is no file {path} with costs")
@@ -154,7 +155,7 @@ def given_scale(given: str, calibrator: Any) -> MasterScale:
 
 
 def backtest_batches(
-    calibrator: Any, scale: MasterScale, batches: Sequence[tuple[str | None, TableRows]]
+    calibrator: object, scale: MasterScale, batches: Sequence[tuple[str | None, TableRows]]
 ) -> dict[str, GradeBacktest]:
     """Backtests of the labelled rows of each batch, with calibrated probabilities."""
     found = {}

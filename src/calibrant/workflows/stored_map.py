@@ -32,7 +32,7 @@ class StoredMap:
             name: np.zeros(0) if levels is None else np.array(levels) for name, levels in fitted.segments.items()
         }
 
-    def predict_proba(self, X: Any, *, segments: Any = None) -> NDArray[Any]:
+    def predict_proba(self, X: object, *, segments: object = None) -> NDArray[Any]:
         """Calibrated probabilities, as `Map.predict_proba` gives them."""
         return replace(self._fitted, renormalize=self.renormalize).predict_proba(X, segments=segments)
 
