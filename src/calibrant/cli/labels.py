@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from calibrant.workflows.label_files import LabelFile
 
 
-def _read(file: str, table: LabelledOptions, others: Mapping[str, Any] | None = None) -> LabelFile:
+def _read(file: str, table: LabelledOptions, others: Mapping[str, object] | None = None) -> LabelFile:
     """The rows of a file; options about classes are refused."""
     from calibrant.files.tables.opening import opened_table
     from calibrant.workflows.label_files import read_labels
@@ -44,7 +44,7 @@ def _read(file: str, table: LabelledOptions, others: Mapping[str, Any] | None = 
 
 
 def fit_labels(
-    file: str, output: str, table: LabelledOptions, others: Mapping[str, Any], *, force: bool, as_json: bool
+    file: str, output: str, table: LabelledOptions, others: Mapping[str, object], *, force: bool, as_json: bool
 ) -> None:
     """Learn a `MultilabelCalibrator` and store it."""
     from calibrant.calibrators.multilabel import MultilabelCalibrator
@@ -108,7 +108,7 @@ def report_labels(
     file: str,
     output: str,
     table: LabelledOptions,
-    others: Mapping[str, Any],
+    others: Mapping[str, object],
     title: str | None,
     level: float,
     *,

@@ -114,7 +114,7 @@ def end_cleanly() -> None:
     """Let SIGTERM end the program as Ctrl-C does, so that no half-written file is left behind."""
     main = os.getpid()
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: object) -> None:
         if os.getpid() == main:
             raise Terminated
         # A worker process that inherited this: as if it had never been set.
@@ -128,7 +128,7 @@ def _once() -> Any:
     """Shows each warning a single time: folds of a cross-validation all say the same."""
     shown: set[str] = set()
 
-    def show(message: Any, *_: Any, **__: Any) -> None:
+    def show(message: object, *_: object, **__: object) -> None:
         if str(message) not in shown:
             shown.add(str(message))
             typer.echo(f"Warning: {with_hints(message)}", err=True)

@@ -26,7 +26,7 @@ class OnError(StrEnum):
     skip = "skip"
 
 
-def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+def option(help: str, *names: str, default: object = None, **more: Any) -> Any:
     """The default of a parameter that is an option; without `names` it is called like the parameter."""
     return typer.Option(default, *names, help=help, **more)
 
@@ -168,7 +168,7 @@ def command(app: typer.Typer, kept: str = "Nothing was written") -> Callable[[Wo
                 parameters.append(_option(parameter.name, kind, parameter.default))
 
         @wraps(function)
-        def run(**given: Any) -> None:
+        def run(**given: object) -> None:
             for name, kind in groups.items():
                 given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
             with explained(kept):
@@ -181,7 +181,7 @@ def command(app: typer.Typer, kept: str = "Nothing was written") -> Callable[[Wo
     return register
 
 
-def _option(name: str, kind: Any, default: Any) -> Parameter:
+def _option(name: str, kind: object, default: object) -> Parameter:
     if isinstance(default, OptionInfo) and not default.param_decls:
         default.param_decls = (f"--{name.replace('_', '-')}",)
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import typer
 
 from calibrant.cli.mistakes import CommandError
 from calibrant.files.json_values import plain
 from calibrant.text_table import list_names
+from calibrant.typing import Label
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print as JSON; numbers that JSON lacks (NaN, infinity) become null."""
     typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
-def print_result(values: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+def print_result(values: Mapping[str, object], lines: Iterable[str], *, as_json: bool) -> None:
     """Print what a command has done, as JSON or as lines, which give way to an output on the screen."""
     if as_json:
         print_json(values)
@@ -36,7 +36,7 @@ def check_result(output: str, what: str, *, force: bool, as_json: bool) -> None:
     check_output(output, force=force)
 
 
-def class_columns(names: Sequence[str], classes: Sequence[Any]) -> str:
+def class_columns(names: Sequence[str], classes: Sequence[Label]) -> str:
     """Which column stands for which class, shortened if there are many.
 
     Examples

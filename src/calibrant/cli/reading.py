@@ -71,7 +71,7 @@ def reading_rules(calibrator: Any, *, renormalize: bool = False) -> dict[str, An
 
 
 def read_batches(
-    calibrator: Any, file: str, period: str | None = None, **given: Any
+    calibrator: object, file: str, period: str | None = None, **given: Any
 ) -> list[tuple[str | None, TableRows]]:
     """All rows of a file as predictions that a fitted calibrator takes, parted by the period of their dates.
 
@@ -83,7 +83,7 @@ def read_batches(
         return read_predictions(calibrator, reader, period)
 
 
-def read_for(calibrator: Any, file: str, **given: Any) -> TableRows:
+def read_for(calibrator: object, file: str, **given: Any) -> TableRows:
     """All rows of a file in one batch."""
     return read_batches(calibrator, file, **given)[0][1]
 
