@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.decisions.rule import DecisionRule
 from calibrant.docs import describe_parameters
 from calibrant.text_table import list_names
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, Label
 
 
 def _has_probabilities(wrapper: CostSensitiveClassifier) -> bool:
@@ -59,11 +59,11 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
     def __init__(
         self,
         estimator: Any,
-        costs: Any = None,
+        costs: object = None,
         *,
         false_positive: float | None = None,
         false_negative: float | None = None,
-        actions: Sequence[Any] | None = None,
+        actions: Sequence[Label] | None = None,
     ) -> None:
         self.estimator = estimator
         self.costs = costs
@@ -71,7 +71,7 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         self.false_negative = false_negative
         self.actions = actions
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> CostSensitiveClassifier:
+    def fit(self, X: Any, y: object, **fit_params: object) -> CostSensitiveClassifier:
         """Fit the classifier to features and labels; parameters such as `sample_weight` are passed on to it."""
         rule = self.costs
         if not isinstance(rule, DecisionRule):
@@ -87,13 +87,13 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         return self
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: object) -> FloatArray:
         """The classifier's probabilities, (n, k)."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
     @describe_parameters
-    def predict(self, X: Any, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
         """The cheapest action for each row.
 
         Parameters
@@ -108,7 +108,7 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         return self.rule_.decide(proba, amounts)
 
     @describe_parameters
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> float:
         """Share of rows whose action is their class, where the actions are the classes."""
         check_is_fitted(self)
         others = [action for action in self.rule_.actions if action not in self.classes_.tolist()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from calibrant.steps.actions import CostTable, costs_of_rows
 from calibrant.steps.step import LARGE
 from calibrant.text_table import list_names
+from calibrant.typing import Label
 
 
 def distinct_names(names: Any, what: str) -> list[Any]:
@@ -20,7 +21,7 @@ def distinct_names(names: Any, what: str) -> list[Any]:
     return listed
 
 
-def costs_of_matrix(costs: Any, actions: Sequence[Any] | None, classes: list[Any] | None) -> CostTable:
+def costs_of_matrix(costs: Any, actions: Sequence[Label] | None, classes: list[Label] | None) -> CostTable:
     matrix = costs if isinstance(costs, np.ndarray) else list(costs) if _is_list(costs) else []
     rows = [list(row) if np.ndim(row) == 1 else None for row in matrix]
     widths = {None if row is None else len(row) for row in rows}
@@ -37,11 +38,13 @@ def costs_of_matrix(costs: Any, actions: Sequence[Any] | None, classes: list[Any
     return costs_of_rows([row or [] for row in rows], names, classes)
 
 
-def _is_list(costs: Any) -> bool:
+def _is_list(costs: object) -> bool:
     return isinstance(costs, Iterable) and not isinstance(costs, str)
 
 
-def costs_of_dict(costs: Mapping[Any, Any], actions: Sequence[Any] | None, classes: list[Any] | None) -> CostTable:
+def costs_of_dict(
+    costs: Mapping[Hashable, object], actions: Sequence[Label] | None, classes: list[Label] | None
+) -> CostTable:
     if actions is not None:
         unknown = [name for name in actions if name not in costs]
         if unknown or len(list(actions)) != len(costs):

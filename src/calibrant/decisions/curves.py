@@ -79,7 +79,7 @@ def decision_curve(
     data: Sample,
     *,
     thresholds: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: Label = None,
     level: float = 0.95,
     n_resamples: int = 500,
     random_state: int | np.random.Generator | None = 0,

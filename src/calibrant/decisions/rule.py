@@ -26,7 +26,7 @@ from calibrant.inputs.words import METRIC
 from calibrant.numerals import percent
 from calibrant.steps.actions import CostTable, cheapest
 from calibrant.text_table import list_names
-from calibrant.typing import AnyFloatArray, FloatArray, IntArray
+from calibrant.typing import AnyArray, AnyFloatArray, FloatArray, IntArray, Label
 
 
 class ActionRange(NamedTuple):
@@ -77,8 +77,8 @@ class DecisionRule:
         self,
         costs: Any = None,
         *,
-        actions: Sequence[Any] | None = None,
-        classes: Sequence[Any] | None = None,
+        actions: Sequence[Label] | None = None,
+        classes: Sequence[Label] | None = None,
         false_positive: float | str | None = None,
         false_negative: float | str | None = None,
     ) -> None:
@@ -100,7 +100,7 @@ class DecisionRule:
         self._parsed = replace(parsed, pair=pair != (None, None))
 
     @classmethod
-    def abstention(cls, cost: float, classes: Sequence[Any], *, action: Any = "abstain") -> DecisionRule:
+    def abstention(cls, cost: float, classes: Sequence[Label], *, action: Label = "abstain") -> DecisionRule:
         """A rule for any number of classes: a wrong class costs 1, no answer costs `cost`.
 
         It answers where the largest probability is above ``1 - cost`` (Chow's rule).
@@ -202,7 +202,7 @@ class DecisionRule:
             )
         return self._parsed.expected(proba, self._parsed.check_amounts(amounts, len(proba)))
 
-    def _by_name(self, proba: AnyFloatArray, columns: list[Any]) -> AnyFloatArray:
+    def _by_name(self, proba: AnyFloatArray, columns: Sequence[Label]) -> AnyFloatArray:
         """Probabilities of a data frame in the order of the classes, if its columns are named after them."""
         classes = np.array(self.classes, dtype=object)
         if len(columns) == 1:
@@ -242,7 +242,7 @@ class DecisionRule:
             array[:] = names
         return array[chosen]
 
-    def matched(self, classes: Sequence[Any] | NDArray[Any]) -> DecisionRule:
+    def matched(self, classes: Sequence[Label] | AnyArray) -> DecisionRule:
         """The same rule with its columns in the order of `classes`; an error if these are other classes."""
         wanted = distinct_names(classes, "classes")
         if self.classes is None:

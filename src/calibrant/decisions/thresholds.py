@@ -101,7 +101,7 @@ def choose_threshold(
     alarms: float | None = None,
     per: float | None = None,
     proven: bool = False,
-    pos_label: Any = None,
+    pos_label: Label = None,
     level: float = 0.95,
     n_resamples: int = 500,
     random_state: int | np.random.Generator | None = 0,

@@ -27,7 +27,7 @@ from calibrant.numerals import count, percent
 from calibrant.sample import Sample
 from calibrant.steps.actions import cheapest
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, FloatArray, IntArray
+from calibrant.typing import AnyFloatArray, FloatArray, IntArray, Label
 
 Amounts = Mapping[str, ArrayLike] | None
 
@@ -125,7 +125,7 @@ def decision_cost(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
 ) -> Estimate:
     """Mean cost of the decisions of a rule, with its interval.
 
@@ -199,7 +199,7 @@ def compare_decisions(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
 ) -> DecisionComparison:
     """What one set of predictions saves in comparison with another: before and after calibration, or two models.
 
