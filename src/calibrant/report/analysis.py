@@ -51,6 +51,7 @@ from calibrant.report.report_tables import (
 from calibrant.report.verdict_words import ALPHA, Evidence, verdict
 from calibrant.sample import Sample
 from calibrant.threads import limited
+from calibrant.typing import Label
 from calibrant.workflows.evaluating import (
     SizedMetrics,
     Whole,
@@ -79,10 +80,10 @@ MOST_SEGMENTS = 40
 @limited
 def analyse(
     data: Sample,
-    classes: Sequence[Any],
+    classes: Sequence[Label],
     source: Source,
     *,
-    segments: Any = None,
+    segments: object = None,
     segment_name: str = "",
     methods: Sequence[str] | None = None,
     method: str | None = None,
@@ -308,7 +309,7 @@ def _parts(before: Sample, after: Sample, level: float) -> list[Parts]:
 
 
 def _segment_rows(
-    before: Sample, after: Sample, segments: Any, level: float, whole: Whole | None
+    before: Sample, after: Sample, segments: object, level: float, whole: Whole | None
 ) -> tuple[list[SegmentRow], int]:
     if segments is None:
         return [], 0

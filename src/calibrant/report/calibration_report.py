@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -88,7 +88,7 @@ class CalibrationReport:
         *,
         name: str = "predictions",
         sample_weight: ArrayLike | None = None,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[object] | None = None,
         groups: ArrayLike | None = None,
         blocks: int | None = None,
         segments: ArrayLike | None = None,
@@ -96,7 +96,7 @@ class CalibrationReport:
         methods: Sequence[str] | None = None,
         method: str | None = None,
         grades: MasterScale | int | None = None,
-        costs: Any = None,
+        costs: object = None,
         log_odds: bool = False,
         level: float = 0.95,
     ) -> None:
@@ -196,7 +196,7 @@ def _segments(segments: ArrayLike, n_given: int, data: Sample) -> Any:
     return names if data.rows is None else names[data.rows]
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def _flat(row: Mapping[str, object]) -> dict[str, Any]:
     """A row with three columns for each value with an interval."""
     flat: dict[str, Any] = {}
     for name, found in row.items():

@@ -90,7 +90,7 @@ def drawn(svg: str) -> Any:
     return require("markupsafe", extra="cli").Markup(svg)
 
 
-def fill(template: str, sections: Sequence[Section] = (), **values: Any) -> str:
+def fill(template: str, sections: Sequence[Section] = (), **values: object) -> str:
     """A page of this package's style with the scripts of its sections; all values are escaped but figures."""
     style, *scripts = (
         (TEMPLATES / name).read_text(encoding="utf-8")

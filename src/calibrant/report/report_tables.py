@@ -39,7 +39,7 @@ from calibrant.random_numbers import generator
 from calibrant.report.data import Bands, BinaryMap, ClassRow, Correction, Count, Decisions, RatioRow, Thresholds, Views
 from calibrant.report.verdict_words import ALPHA
 from calibrant.sample import Sample
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, Label
 from calibrant.workflows.evaluating import given
 
 #: Classes with a diagram of their own, those with the largest miscalibration; the curves of the others have no band.
@@ -154,7 +154,7 @@ def thresholds(before: Sample, after: Sample | None, axis: ScoreAxis, level: flo
     return Thresholds(curves[0], curves[1], scores)
 
 
-def check_rule(rule: DecisionRule, classes: Sequence[Any]) -> DecisionRule:
+def check_rule(rule: DecisionRule, classes: Sequence[Label]) -> DecisionRule:
     """The rule for column numbers, in the order of the classes; an error if it is for others."""
     matched = rule.matched(list(classes))
     if matched.amounts:
@@ -278,7 +278,7 @@ def _matrix(fitted: Any) -> AnyFloatArray:
     return coefficients - np.eye(len(coefficients))
 
 
-def _fitted(name: str, data: Sample, **parameters: Any) -> Any:
+def _fitted(name: str, data: Sample, **parameters: object) -> Any:
     with warnings.catch_warnings():
         # Labels are column numbers here, which would mean nothing to a reader.
         warnings.simplefilter("ignore")

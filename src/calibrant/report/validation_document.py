@@ -7,7 +7,7 @@ All numbers come from `calibrant.metrics`, the calibrator and its audit record; 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,7 @@ from calibrant.sample import Sample
 from calibrant.steps.mathematics import formula, log_odds_line
 from calibrant.text_table import list_names
 from calibrant.threads import limited
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, Label
 from calibrant.workflows.evaluating import given, metric_names, metrics_in_memory, omnibus_test
 
 #: Predictions of two classes whose calibrated values are shown; bands; classes and segments listed; few resamples.
@@ -69,7 +69,7 @@ def document(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    segments: Any = None,
+    segments: object = None,
     grades: MasterScale | int | None = None,
     level: float = 0.95,
     command: Sequence[str] = ("import calibrant", "calibrant.document(calibrator, y_true, y_prob).save(path)"),
@@ -188,7 +188,7 @@ def _about(calibrator: Any) -> dict[str, Any]:
     }
 
 
-def _is_made_by(calibrator: Any, info: CalibratorInfo) -> bool:
+def _is_made_by(calibrator: object, info: CalibratorInfo) -> bool:
     """Whether a method of the registry makes this calibrator; several may make the same class, with other settings."""
     made = info.make()
     return type(made) is type(calibrator) and all(
@@ -267,7 +267,7 @@ def _origin(calibrator: Any) -> dict[str, Any]:
 
 
 def _judged(
-    before: Sample, after: Sample, classes: tuple[Any, ...], segments: dict[str, Any], level: float
+    before: Sample, after: Sample, classes: tuple[Label, ...], segments: Mapping[str, object], level: float
 ) -> dict[str, Any]:
     """Everything that rows tell, before and after calibration."""
     binary, names = after.n_classes == 2, tuple(map(str, classes))
