@@ -24,12 +24,12 @@ class Stopwatch(event.Listener):
     def __init__(self) -> None:
         self._depth, self._started, self._spent, self._said = 0, 0.0, 0.0, False
 
-    def on_start(self, _: Any) -> None:
+    def on_start(self, _: object) -> None:
         if self._depth == 0:
             self._started = time.perf_counter()
         self._depth += 1
 
-    def on_end(self, _: Any) -> None:
+    def on_end(self, _: object) -> None:
         self._depth -= 1
         if self._depth == 0:
             self._spent += time.perf_counter() - self._started
@@ -44,10 +44,10 @@ class Stopwatch(event.Listener):
 event.register("numba:compile", Stopwatch())
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(**options: object) -> Callable[[Callable[..., Any]], Any]:
     """`numba.njit` whose result is kept on disk, or only in memory where no folder for it can be written."""
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., object]) -> Any:
         try:
             return njit(cache=True, **options)(function)
         except RuntimeError:  # numba's "cannot cache function: no locator available"

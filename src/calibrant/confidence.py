@@ -7,15 +7,13 @@ of 0 and 1.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from calibrant.typing import AnyFloatArray
 
 
-def check_level(level: Any) -> float:
+def check_level(level: object) -> float:
     """A confidence level between 0 and 1."""
     if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")

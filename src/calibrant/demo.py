@@ -124,7 +124,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     return lines
 
 
-def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+def sentence(rows: Sequence[Mapping[str, object]]) -> str:
     """What the table comes to: the change of mean log loss by our default, and by the best of the others."""
     mean = {name: float(np.mean([r[name] for r in rows])) for name in METHODS}
     change = {name: 100 * (value / mean["none"] - 1) for name, value in mean.items()}

@@ -134,7 +134,7 @@ def _inherited(docstrings: list[str], title: str) -> dict[str, str]:
     return found
 
 
-def _with_default(entry: str, default: Any) -> str:
+def _with_default(entry: str, default: object) -> str:
     if default is inspect.Parameter.empty:
         return entry
     first, rest = entry.split("\n", 1)

@@ -10,12 +10,12 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.inputs.class_columns import (
     NamedColumns,
@@ -39,7 +39,7 @@ from calibrant.simplex import FLOOR
 from calibrant.steps import Scale, Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.steps.actions import CostTable, cheapest
 from calibrant.steps.step import require
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray, Label
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
 BLOCK_ELEMENTS = 1 << 16
@@ -69,7 +69,7 @@ class FileError(ValueError):
 
 def predict(
     steps: Steps,
-    array: NDArray[Any],
+    array: AnyArray,
     order: NDArray[np.intp] | None,
     *,
     k: int,
@@ -198,7 +198,7 @@ class Map:
         order = range(self.k) if self.columns is None else np.argsort(self.columns)
         return [str(self.classes[j]) for j in order]
 
-    def predict_proba(self, X: Any, *, segments: Any = None) -> NDArray[Any]:
+    def predict_proba(self, X: object, *, segments: object = None) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
@@ -239,7 +239,7 @@ class Map:
             raise FileError("This map does not give probabilities: its file was changed.")
         return p
 
-    def _predict_labels(self, X: Any) -> FloatArray:
+    def _predict_labels(self, X: object) -> FloatArray:
         """Calibrated probabilities of independent labels."""
         off, on, names = label_predictions(X, logits=self.logits)
         if on.shape[1] != self.k:
@@ -257,7 +257,7 @@ class Map:
             raise FileError("This map does not give probabilities: its file was changed.")
         return np.minimum(out, 1.0)
 
-    def _order(self, names: list[Any] | None) -> NDArray[np.intp] | None:
+    def _order(self, names: Sequence[Label] | None) -> NDArray[np.intp] | None:
         """The column of each class in predictions whose columns have these names."""
         if names is None:
             return self.columns
@@ -266,7 +266,7 @@ class Map:
             return self.columns if order is None else order
         return order_of_columns(names, self.names, self.columns)
 
-    def numbers(self, segments: Any, n: int) -> FloatArray | None:
+    def numbers(self, segments: object, n: int) -> FloatArray | None:
         """What the first step gets for the segments of `n` rows, (n, c); None if the map needs none."""
         if not self.segments:
             if segments is not None:
@@ -281,11 +281,11 @@ class Map:
             warnings.warn(note, CalibrationWarning, stacklevel=3)
         return numbers
 
-    def predict(self, X: Any, *, segments: Any = None) -> list[Any]:
+    def predict(self, X: object, *, segments: object = None) -> list[Any]:
         """The most probable label of each row after calibration."""
         return [self.classes[j] for j in self.predict_proba(X, segments=segments).argmax(axis=1)]
 
-    def predict_interval(self, X: Any) -> NDArray[Any]:
+    def predict_interval(self, X: object) -> NDArray[Any]:
         """Intervals of the calibrated probabilities (n, k, 2), of a map that has steps to them."""
         if self.interval is None:
             raise ValueError("This map has no intervals.")
@@ -293,7 +293,7 @@ class Map:
         ends = run(self.interval, np.maximum(rows.predict_proba(X), FLOOR).astype(np.float64))
         return ends.reshape(len(ends), 2, self.k).transpose(0, 2, 1)
 
-    def decide(self, X: Any, amounts: Mapping[str, Any] | None = None, *, segments: Any = None) -> list[Any]:
+    def decide(self, X: ArrayLike, amounts: Mapping[str, Any] | None = None, *, segments: object = None) -> list[Any]:
         """The cheapest action for each row after calibration, of a map that has a rule.
 
         Parameters
@@ -326,7 +326,7 @@ class Map:
         }
 
     @classmethod
-    def from_json(cls, value: Any) -> Map:
+    def from_json(cls, value: object) -> Map:
         """The map that `to_json` wrote; every number is checked, since a file may come from anyone."""
         if not isinstance(value, dict):
             raise FileError("This file is damaged: its map is not an object.")
@@ -372,13 +372,13 @@ class Map:
         )
 
 
-def _are_probabilities(p: NDArray[Any]) -> bool:
+def _are_probabilities(p: AnyArray) -> bool:
     if p.size <= SHORT:  # one row of a service: asking number by number is faster
         return all(min(row) >= 0.0 and abs(sum(row) - 1.0) <= _OFF for row in p.tolist())
     return bool(p.min() >= 0.0 and np.abs(p.sum(axis=1) - 1.0).max() <= _OFF)
 
 
-def _read_scaling(value: Any, k: int) -> Scale:
+def _read_scaling(value: object, k: int) -> Scale:
     """The step that makes logits of scores, in a file."""
     steps = decode(value)
     if len(steps) != 1 or not isinstance(steps[0], Scale) or check_steps(steps, k) != k:
@@ -386,7 +386,7 @@ def _read_scaling(value: Any, k: int) -> Scale:
     return steps[0]
 
 
-def _read_names(value: Any, k: int) -> list[Any]:
+def _read_names(value: object, k: int) -> list[Any]:
     """The names of columns in a file."""
     if not isinstance(value, list) or (len(value) != k and not (k == 2 and len(value) == 1)):
         raise ValueError("names should be a list with one name per class")
@@ -395,7 +395,7 @@ def _read_names(value: Any, k: int) -> list[Any]:
     return value
 
 
-def _read_inputs(value: Any) -> dict[str, list[str] | None]:
+def _read_inputs(value: object) -> dict[str, list[str] | None]:
     """The columns of segments in a file."""
     if not isinstance(value, list) or not value:
         raise ValueError("segments should be a list of columns")
@@ -479,7 +479,7 @@ def load(path: str | os.PathLike[str]) -> Map:
         raise FileError(f"{os.fspath(path)}: {error}") from None
 
 
-def read_rule(document: Mapping[str, Any], classes: list[Any]) -> CostTable | None:
+def read_rule(document: Mapping[str, object], classes: list[Label]) -> CostTable | None:
     """The decision rule of a file, checked; `None` if it has none.
 
     Examples
@@ -499,7 +499,7 @@ def read_rule(document: Mapping[str, Any], classes: list[Any]) -> CostTable | No
         raise FileError(f"This file is damaged: its decision rule is wrong, {error!s:.200}.") from None
 
 
-def version_fault(document: Mapping[str, Any]) -> str:
+def version_fault(document: Mapping[str, object]) -> str:
     """What keeps this version of calibrant from reading a file of its format; nothing if it can.
 
     Examples
@@ -518,7 +518,7 @@ def version_fault(document: Mapping[str, Any]) -> str:
     )
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """JSON with one spelling for each value; checksums are those of this text.
 
     Examples

@@ -23,7 +23,7 @@ from calibrant.bins import sum_by
 from calibrant.folds import first_alike, group_folds, stratified_folds
 from calibrant.random_numbers import LabelSampler
 from calibrant.simplex import LOSS_FLOOR, log_probabilities
-from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, IntArray
+from calibrant.typing import AnyArray, AnyFloatArray, AnyIntArray, FloatArray, IntArray
 
 #: Labels are drawn one by one up to so many observations, else as numbers per row and class.
 _ONE_BY_ONE = 1_000_000
@@ -224,7 +224,7 @@ class Sample:
         first, second = (sum_by(place, self.each * part, len(cell)) for part in (left, right))
         return sum_by(cell % size, first * second, size)
 
-    def take(self, rows: NDArray[Any] | slice) -> Sample:
+    def take(self, rows: AnyArray | slice) -> Sample:
         """Some of the rows, by number, by a mask or by a slice."""
         beside: tuple[NDArray[Any] | None, ...] = self.counts, self.groups, self.rows
         counts, groups, source = (None if part is None else part[rows] for part in beside)
@@ -279,7 +279,7 @@ class Sample:
         begin = np.maximum.accumulate(np.where(order == first[order], np.cumsum(each) - each, 0.0))
         return np.split(order, np.flatnonzero(np.diff(begin // size)) + 1)
 
-    def with_values(self, values: AnyFloatArray, *, logs: bool | None = None, y: NDArray[Any] | None = None) -> Sample:
+    def with_values(self, values: AnyFloatArray, *, logs: bool | None = None, y: AnyArray | None = None) -> Sample:
         """The same rows with other predictions, and with other labels of other classes if `y` is given."""
         logs = self.logs if logs is None else logs
         if y is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from calibrant.typing import Label
+
 #: What makes a spreadsheet program read a cell as a formula when it comes first.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -50,7 +52,7 @@ def from_cell(cell: str) -> str:
     return rest if cell.startswith("'") and (rest.startswith(_FORMULA) or from_cell(rest) != rest) else cell
 
 
-def list_names(names: Iterable[Any], limit: int = 20, write: Callable[[Any], str] = repr) -> str:
+def list_names(names: Iterable[Label], limit: int = 20, write: Callable[[Any], str] = repr) -> str:
     """Names for a message, which stays short however many and however long they are: `limit` of them, by `write`.
 
     >>> list_names(["a", "b", "c"], limit=2)

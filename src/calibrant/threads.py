@@ -153,7 +153,7 @@ def limited(function: Function) -> Function:
     """Decorator: `function` runs with one thread."""
     context = limit
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         with context():
             return function(*args, **kwargs)
 

@@ -8,11 +8,12 @@ nothing is lost to rounding next to 0 and 1.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
@@ -121,7 +122,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **params: Any
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        **params: object,
     ) -> CalibratedClassifier:
         """Fit the classifier on folds and its calibrators on the rest.
 
@@ -185,7 +192,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit_labels(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]
+        self, X: object, y: Any, sample_weight: object, groups: object, params: Mapping[str, object]
     ) -> CalibratedClassifier:
         """`fit` for a matrix of independent labels."""
         if not (isinstance(self.method, MultilabelCalibrator) or self.method == "auto"):
@@ -226,7 +233,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _has_labels(self) -> bool:
         return isinstance(self.calibrators_[0], MultilabelCalibrator)
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Calibrated probabilities, one column per class or label, averaged over the folds.
 
         Parameters
@@ -282,7 +289,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         decisions = isinstance(self.method, str) and calibrator_info(self.method).name in _OF_DECISIONS
         return CalibratedPair(estimator, [] if calibrator is None else [calibrator], self.classes_, decisions, scaling)
 
-    def _route(self, sample_weight: FloatArray | None, groups: Any, params: dict[str, Any]) -> Bunch:
+    def _route(self, sample_weight: FloatArray | None, groups: object, params: Mapping[str, object]) -> Bunch:
         """What `fit` of the classifier and `split` of the splitter get, whether metadata routing is on or off."""
         if _routing():
             return process_routing(self, "fit", sample_weight=sample_weight, groups=groups, **params)
@@ -301,7 +308,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return Bunch(estimator=Bunch(fit=to_fit), splitter=Bunch(split=to_split))
 
     def _splits(
-        self, X: Any, labels: AnyArray, groups: IntArray | None, params: dict[str, Any]
+        self, X: object, labels: AnyArray, groups: IntArray | None, params: Mapping[str, object]
     ) -> tuple[BaseCrossValidator, list[tuple[IntArray, IntArray]]]:
         """The splitter, and the rows of the two parts of each fold."""
         splitter, rows = check_cv(self.cv, labels, classifier=True), np.arange(len(labels))
@@ -344,7 +351,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_folds(
         self,
         calibrator: BaseEstimator,
-        X: Any,
+        X: object,
         labels: AnyArray,
         weight: FloatArray | None,
         groups: IntArray | None,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -32,7 +32,7 @@ class LabelPair:
     estimator: BaseEstimator
     calibrators: list[MultilabelCalibrator]
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: object) -> FloatArray:
         """Calibrated probabilities, one column per label."""
         calibrator = self.calibrators[0]
         return calibrator.predict_proba(label_log_odds(self.estimator, X, len(calibrator.classes_)))
@@ -42,7 +42,7 @@ class LabelPair:
         return self.calibrators[0].to_map()
 
 
-def label_log_odds(estimator: BaseEstimator, X: Any, n_labels: int) -> FloatArray:
+def label_log_odds(estimator: BaseEstimator, X: object, n_labels: int) -> FloatArray:
     """Log-odds (n, L) of a fitted classifier; decision values where it has no probabilities.
 
     Classifiers with several outputs give a list of arrays, one for each label, with the columns of `classes_`.
@@ -84,11 +84,11 @@ def label_splits(data: LabelMatrix, n_folds: int) -> list[tuple[IntArray, IntArr
 
 def fit_label_pairs(
     pair: tuple[BaseEstimator, MultilabelCalibrator],
-    X: Any,
+    X: object,
     data: LabelMatrix,
     weight: FloatArray | None,
     splits: list[tuple[IntArray, IntArray]] | None,
-    params: dict[str, Any],
+    params: Mapping[str, object],
     ensemble: bool,
     n_jobs: int | None,
 ) -> tuple[list[BaseEstimator], list[MultilabelCalibrator]]:
@@ -115,7 +115,7 @@ def fit_label_pairs(
 
 
 def _fit_fold(
-    estimator: BaseEstimator, X: Any, y: IntArray, train: IntArray, test: IntArray, params: dict[str, Any]
+    estimator: BaseEstimator, X: object, y: IntArray, train: IntArray, test: IntArray, params: Mapping[str, object]
 ) -> tuple[BaseEstimator, FloatArray]:
     """The classifier fitted to the rows `train`, and its log-odds of the rows `test`."""
     X_train, y_train = safe_split(estimator, X, y, train)

@@ -6,11 +6,12 @@ classifier has the score ``-inf``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
@@ -41,7 +42,7 @@ def response_method(estimator: BaseEstimator, *, decisions: bool = False) -> str
     return next(name for name in (_DECISIONS_FIRST if decisions else _LOGARITHMS_FIRST) if hasattr(estimator, name))
 
 
-def log_scores(estimator: BaseEstimator, X: Any, classes: AnyArray, *, decisions: bool = False) -> FloatArray:
+def log_scores(estimator: BaseEstimator, X: object, classes: AnyArray, *, decisions: bool = False) -> FloatArray:
     """Log-probabilities or decision values of a fitted classifier, one column for each of `classes`.
 
     Decision values of two classes are taken as log-odds, those of more as logits.
@@ -112,7 +113,7 @@ class CalibratedPair:
     decisions: bool = False
     scaling: Scale | None = None
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Calibrated probabilities, one column per class.
 
         Parameters
@@ -162,7 +163,7 @@ _DIGITS = 7
 
 
 def fit_fold(
-    pair: CalibratedPair, data: tuple[Any, ...], train: IntArray, test: IntArray, params: dict[str, Any]
+    pair: CalibratedPair, data: tuple[Any, ...], train: IntArray, test: IntArray, params: Mapping[str, object]
 ) -> tuple[CalibratedPair, FloatArray]:
     """A pair whose classifier is fitted to the rows `train`, and its scores of the rows `test`.
 

@@ -28,7 +28,7 @@ from calibrant.numerals import count, p_text, percent
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
 from calibrant.threads import limited
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, Label
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +77,7 @@ class Migration(Tabular):
         return {"before": np.array(self.grades), **dict(zip(self.grades, self.counts.T))}
 
 
-def measure_migration(grades: tuple[str, ...], before: Any, after: Any, data: Sample) -> Migration:
+def measure_migration(grades: tuple[str, ...], before: Any, after: object, data: Sample) -> Migration:
     """Migration between grades given by number; `data` says what the rows count for and which belong together."""
     m = len(grades)
     counts = np.bincount(before * m + after, data.each, minlength=m * m).reshape(m, m).astype(np.float64)
@@ -270,7 +270,7 @@ class MasterScale(Tabular):
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
-        pos_label: Any = None,
+        pos_label: Label = None,
         against: str | None = None,
         alternative: Alternative = "greater",
         lights: tuple[float, float] = LIGHTS,
@@ -279,7 +279,7 @@ class MasterScale(Tabular):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         blocks: int | None = None,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Label] | None = None,
     ) -> GradeBacktest:
         """Compare the cases of every grade with its probability.
 

@@ -49,7 +49,7 @@ _FAST = ("contract", "reassoc", "nsz", "arcp")
 _EXACT = ("contract",)
 
 
-def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def jit(**options: object) -> Callable[[Callable[..., Any]], Any]:
     """Compile loops over arrays that are given: none is made, so that none has to be counted, nor called from C."""
     fixed = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
     return compiled(**{**fixed, "fastmath": set(_FAST), **options})

@@ -48,7 +48,7 @@ RowSums = Sequence[Any]
 BlockFunction = Callable[[Sample], RowSums]
 
 
-def namespace(x: Any) -> Any:
+def namespace(x: object) -> Any:
     """The library of an array: NumPy, or torch for a tensor, which has the functions that features need."""
     return np if isinstance(x, np.ndarray) else sys.modules["torch"]
 

@@ -208,7 +208,7 @@ class SummedPoint(Point):
     def loss(self) -> float:  # type: ignore[override]
         return self._first[0]
 
-    def _mean(self, function: Callable[[ArrayPoint], Any]) -> Any:
+    def _mean(self, function: Callable[[ArrayPoint], object]) -> Any:
         theta = self.theta
         return self.problem.means(lambda problem: [function(problem.at(theta))])[0]
 
