@@ -39,7 +39,7 @@ from calibrant.simplex import FLOOR
 from calibrant.steps import Scale, Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.steps.actions import CostTable, cheapest
 from calibrant.steps.step import require
-from calibrant.typing import AnyArray, FloatArray, IntArray, Label
+from calibrant.typing import AnyArray, FloatArray, IntArray, Label, TableLike
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
 BLOCK_ELEMENTS = 1 << 16
@@ -198,7 +198,7 @@ class Map:
         order = range(self.k) if self.columns is None else np.argsort(self.columns)
         return [str(self.classes[j]) for j in order]
 
-    def predict_proba(self, X: object, *, segments: object = None) -> NDArray[Any]:
+    def predict_proba(self, X: TableLike, *, segments: TableLike | None = None) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
@@ -212,12 +212,12 @@ class Map:
         known = self.names if self.names is not None and len(self.names) == self.k else None
         if isinstance(X, Mapping):
             taken = list(X) if known is None or not set(X) >= set(known) else known
-            X = NamedColumns(taken, np.column_stack([to_numpy(X[name]) for name in taken]))
+            given: object = NamedColumns(taken, np.column_stack([to_numpy(X[name]) for name in taken]))
         else:
-            X = fitted_columns(X, known)
+            given = fitted_columns(X, known)
         if self.independent:
-            return self._predict_labels(X)
-        array, names = as_matrix(X)
+            return self._predict_labels(given)
+        array, names = as_matrix(given)
         columns = 1 if array.ndim == 1 else array.shape[1]
         if columns != self.k and not (columns == 1 and self.k == 2):
             raise ValueError(f"X has {columns} columns; this map was fitted to {self.k} classes, one column per class.")
@@ -230,7 +230,7 @@ class Map:
             k=self.k,
             logits=self.logits,
             renormalize=self.renormalize,
-            rounding=rounding_of(X),
+            rounding=rounding_of(given),
             beside=self.numbers(segments, len(array)),
             scaling=self.scaling,
         )
@@ -281,11 +281,11 @@ class Map:
             warnings.warn(note, CalibrationWarning, stacklevel=3)
         return numbers
 
-    def predict(self, X: object, *, segments: object = None) -> list[Any]:
+    def predict(self, X: TableLike, *, segments: TableLike | None = None) -> list[Any]:
         """The most probable label of each row after calibration."""
         return [self.classes[j] for j in self.predict_proba(X, segments=segments).argmax(axis=1)]
 
-    def predict_interval(self, X: object) -> NDArray[Any]:
+    def predict_interval(self, X: TableLike) -> NDArray[Any]:
         """Intervals of the calibrated probabilities (n, k, 2), of a map that has steps to them."""
         if self.interval is None:
             raise ValueError("This map has no intervals.")
@@ -293,7 +293,9 @@ class Map:
         ends = run(self.interval, np.maximum(rows.predict_proba(X), FLOOR).astype(np.float64))
         return ends.reshape(len(ends), 2, self.k).transpose(0, 2, 1)
 
-    def decide(self, X: ArrayLike, amounts: Mapping[str, Any] | None = None, *, segments: object = None) -> list[Any]:
+    def decide(
+        self, X: ArrayLike, amounts: Mapping[str, Any] | None = None, *, segments: TableLike | None = None
+    ) -> list[Any]:
         """The cheapest action for each row after calibration, of a map that has a rule.
 
         Parameters

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -20,3 +20,5 @@ AnyIntArray = NDArray[np.integer[Any]]
 Label = Hashable
 #: The labels of columns, in their order.
 Labels = Sequence[Hashable] | AnyArray
+#: Columns with a value for each row: a data frame, a mapping of names to columns, or an array.
+TableLike = ArrayLike | Mapping[str, ArrayLike]

@@ -158,8 +158,9 @@ class Calibrator(
                 probabilities=not self.takes_logits,
             )
         if axis is not None or ignore_index is not None:
-            beside = {"sample_weight": sample_weight, "groups": groups}
-            X, y, sample_weight, groups = labelled_rows(X, y, axis, ignore_index, **beside)
+            X, y, sample_weight, groups = labelled_rows(
+                X, y, axis, ignore_index, sample_weight=sample_weight, groups=groups
+            )
         self._check_parameters()
         for name in ("batches_", "score_factor_", "score_shift_", "scores_seen_", "percentages_"):  # of an earlier fit
             self.__dict__.pop(name, None)

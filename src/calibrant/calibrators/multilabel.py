@@ -138,7 +138,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         self.weights_, self.strengths_ = found.weights, found.strengths
         return self
 
-    def predict_proba(self, X: object) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Calibrated probabilities, one column per label in the order of `classes_`.
 
         Parameters
@@ -154,7 +154,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         check_is_fitted(self, "classes_")
         return self.to_map().predict_proba(X)
 
-    def predict(self, X: object, *, threshold: object = 0.5) -> IntArray:
+    def predict(self, X: ArrayLike, *, threshold: object = 0.5) -> IntArray:
         """1 where a label's calibrated probability reaches its threshold, else 0.
 
         Parameters

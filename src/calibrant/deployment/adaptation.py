@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,10 @@ from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.sample import Sample
 from calibrant.threads import limit
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, Label, TableLike
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Log loss lost to sampling noise that is worth a warning, in nats: what counting two classes in 100 rows costs.
 _NOISE = 0.005
@@ -32,15 +35,15 @@ _SURE = 0.999
 
 @describe_parameters
 def adapt(
-    calibrator: object,
+    calibrator: BaseEstimator,
     *,
-    prior: object = None,
+    prior: Mapping[Label, float] | ArrayLike | None = None,
     unlabelled: ArrayLike | None = None,
     method: str = "em",
     labelled: tuple[object, ...] | Mapping[str, object] | None = None,
-    source: object = None,
+    source: Mapping[Label, float] | ArrayLike | None = None,
     level: float = 0.95,
-    segments: object = None,
+    segments: TableLike | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,

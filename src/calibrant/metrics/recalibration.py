@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +37,10 @@ from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, AnyIntArray, Label
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from sklearn.model_selection import BaseCrossValidator
+
 Split = tuple[AnyIntArray, AnyIntArray]
 
 
@@ -49,7 +53,11 @@ def resolve_calibrator(method: object) -> Any:
     return method
 
 
-def splits(data: Sample, cv: object, random_state: int | None) -> Iterator[Split]:
+#: A number of stratified folds, a splitter of scikit-learn, or the splits themselves.
+CrossValidation: TypeAlias = "int | BaseCrossValidator | Iterable[Split]"
+
+
+def splits(data: Sample, cv: CrossValidation, random_state: int | None) -> Iterator[Split]:
     """Training and held-out rows from a number of folds, a scikit-learn splitter or an iterable of pairs."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= data.n_rows:
@@ -65,7 +73,9 @@ def splits(data: Sample, cv: object, random_state: int | None) -> Iterator[Split
         raise ValueError(f"cv must be a number of folds, a splitter or an iterable of splits, got {cv!r}")
 
 
-def recalibrate(data: Sample, method: object = None, cv: object = 5, random_state: int | None = 0) -> Sample:
+def recalibrate(
+    data: Sample, method: str | BaseEstimator | None = None, cv: CrossValidation = 5, random_state: int | None = 0
+) -> Sample:
     """The same rows with cross-validated recalibrated probabilities."""
     prototype = resolve_calibrator(method)
     recalibrated = np.full(data.proba.shape, np.nan)
@@ -127,8 +137,8 @@ def decompose(
     data: Sample,
     loss: Loss = "log_loss",
     *,
-    method: object = None,
-    cv: object = 5,
+    method: str | BaseEstimator | None = None,
+    cv: CrossValidation = 5,
     level: float | None = None,
     n_resamples: int = 1000,
     random_state: int | None = 0,
@@ -165,7 +175,12 @@ def decompose(
 
 @scalar(lower=-np.inf, grouped=True, refits=True)
 def calibration_loss(
-    data: Sample, *, loss: Loss = "log_loss", method: object = None, cv: object = 5, random_state: int | None = 0
+    data: Sample,
+    *,
+    loss: Loss = "log_loss",
+    method: str | BaseEstimator | None = None,
+    cv: CrossValidation = 5,
+    random_state: int | None = 0,
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration takes away: the `calibration` of `decompose`.
 
@@ -181,7 +196,12 @@ def calibration_loss(
 
 @scalar(grouped=True, refits=True)
 def refinement_loss(
-    data: Sample, *, loss: Loss = "log_loss", method: object = None, cv: object = 5, random_state: int | None = 0
+    data: Sample,
+    *,
+    loss: Loss = "log_loss",
+    method: str | BaseEstimator | None = None,
+    cv: CrossValidation = 5,
+    random_state: int | None = 0,
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration leaves: the `refinement` of `decompose`.
 
@@ -282,8 +302,8 @@ def lp_calibration_error(
     *,
     norm: float = 1.0,
     kind: Kind = "auto",
-    method: object = None,
-    cv: object = 5,
+    method: str | BaseEstimator | None = None,
+    cv: CrossValidation = 5,
     random_state: int | None = 0,
 ) -> Statistic:
     """Lp calibration error of the whole probability vector, estimated by cross-validated recalibration.

@@ -43,7 +43,7 @@ from calibrant.sample import Sample
 from calibrant.steps.mathematics import formula, log_odds_line
 from calibrant.text_table import list_names
 from calibrant.threads import limited
-from calibrant.typing import FloatArray, Label
+from calibrant.typing import FloatArray, Label, TableLike
 from calibrant.workflows.evaluating import given, metric_names, metrics_in_memory, omnibus_test
 
 #: Predictions of two classes whose calibrated values are shown; bands; classes and segments listed; few resamples.
@@ -69,7 +69,7 @@ def document(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
-    segments: object = None,
+    segments: TableLike | None = None,
     grades: MasterScale | int | None = None,
     level: float = 0.95,
     command: Sequence[str] = ("import calibrant", "calibrant.document(calibrator, y_true, y_prob).save(path)"),

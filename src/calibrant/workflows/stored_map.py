@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.runtime import FileError, Map, canonical, checksum, load
+from calibrant.typing import TableLike
 
 #: How often a row is predicted to tell how long it takes.
 _TRIES = 100
@@ -32,7 +33,7 @@ class StoredMap:
             name: np.zeros(0) if levels is None else np.array(levels) for name, levels in fitted.segments.items()
         }
 
-    def predict_proba(self, X: object, *, segments: object = None) -> NDArray[Any]:
+    def predict_proba(self, X: TableLike, *, segments: TableLike | None = None) -> NDArray[Any]:
         """Calibrated probabilities, as `Map.predict_proba` gives them."""
         return replace(self._fitted, renormalize=self.renormalize).predict_proba(X, segments=segments)
 

@@ -22,7 +22,7 @@ from calibrant.inputs.words import CalibrationWarning
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.steps.actions import TIE, CostTable, cheapest
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, TableLike
 from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row
 from calibrant.writers.proof_rows import draw_amounts, sample_rows, with_segments
 
@@ -255,7 +255,7 @@ def prove(
     return float(difference.max())
 
 
-def _defined(fitted: Map, rows: FloatArray, beside: Mapping[str, object]) -> FloatArray:
+def _defined(fitted: Map, rows: FloatArray, beside: Mapping[str, TableLike]) -> FloatArray:
     """Probabilities, and behind them lower and upper ends if the map has intervals."""
     p = fitted.predict_proba(rows, **beside)
     return p if fitted.interval is None else np.hstack([p, *np.moveaxis(fitted.predict_interval(rows), 2, 0)])

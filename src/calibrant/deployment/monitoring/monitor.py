@@ -42,7 +42,7 @@ from calibrant.numerals import class_text, count, percent, power_of_ten
 from calibrant.runtime import canonical, checksum
 from calibrant.sample import Sample
 from calibrant.threads import limit
-from calibrant.typing import AnyArray, FloatArray
+from calibrant.typing import AnyArray, FloatArray, TableLike
 
 FORMAT = "calibrant monitor"
 
@@ -155,7 +155,7 @@ class CalibrationMonitor:
         self,
         P: Any,
         y: ArrayLike,
-        segments: object = None,
+        segments: TableLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -204,7 +204,7 @@ class CalibrationMonitor:
     def observe(
         self,
         P: ArrayLike,
-        segments: object = None,
+        segments: TableLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,

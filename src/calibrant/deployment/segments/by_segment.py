@@ -23,6 +23,7 @@ from calibrant.inputs.segments import SeenLevels, read_segments, segment_numbers
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.runtime import Map
 from calibrant.steps import Step
+from calibrant.typing import TableLike
 
 
 class _Segmented:
@@ -35,7 +36,9 @@ class BySegment(_Segmented, Calibrator):
     The first of its steps gets the numbers of `segments` behind the probabilities.
     """
 
-    def predict_proba(self, X: ArrayLike, *, axis: int | None = None, segments: object = None) -> NDArray[Any]:
+    def predict_proba(
+        self, X: ArrayLike, *, axis: int | None = None, segments: TableLike | None = None
+    ) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
@@ -79,14 +82,14 @@ class BySegment(_Segmented, Calibrator):
             "find the same correction. Call fit_intervals and predict_interval of a calibrator without corrections."
         )
 
-    def predict_log_proba(self, X: Any, *, axis: int | None = None, segments: object = None) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any, *, axis: int | None = None, segments: TableLike | None = None) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
         if segments is None:
             return super().predict_log_proba(X, axis=axis)
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, axis=axis, segments=segments))
 
-    def predict(self, X: Any, *, axis: int | None = None, segments: object = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, axis: int | None = None, segments: TableLike | None = None) -> NDArray[Any]:
         """The most probable label of each row after calibration."""
         if segments is None:
             return super().predict(X, axis=axis)

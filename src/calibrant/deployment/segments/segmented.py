@@ -39,7 +39,7 @@ from calibrant.simplex import log_probabilities, softmax
 from calibrant.steps import Columns as PickColumns
 from calibrant.steps import Join, Log, Step, run, run_from_logs
 from calibrant.threads import limit
-from calibrant.typing import AnyArray, FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray, TableLike
 
 #: Segments that a summary names: a handful to look at first.
 _WORST = 5
@@ -116,7 +116,7 @@ class SegmentedCalibrator(BySegment, kw_only=False):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        segments: object = None,
+        segments: TableLike | None = None,
         groups: ArrayLike | None = None,
         blocks: int | None = None,
     ) -> SegmentedCalibrator:

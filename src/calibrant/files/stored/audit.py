@@ -28,6 +28,7 @@ from calibrant.inputs.predictions import as_matrix, to_numpy
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.running import RunningMetrics
 from calibrant.runtime import canonical, checksum
+from calibrant.typing import TableLike
 
 METRICS = ("log_loss", "brier", "accuracy")
 _KEYS = ("calibrant", "time", "method", "settings", "classes", "class_counts", "fitted_to", "period")
@@ -119,7 +120,7 @@ def record_fit(
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     *,
-    segments: object = None,
+    segments: TableLike | None = None,
     dates: ArrayLike | None = None,
     time: datetime.datetime | None = None,
 ) -> Any:
