@@ -186,7 +186,12 @@ def _log_evidence(half: Sample, gain: FloatArray) -> float:
 
 @public
 def split_likelihood_ratio(
-    data: Sample, *, method: str | BaseEstimator | None = None, n_splits: int = 5, pos_label: Label = None, random_state: int | None = 0
+    data: Sample,
+    *,
+    method: str | BaseEstimator | None = None,
+    n_splits: int = 5,
+    pos_label: Label = None,
+    random_state: int | None = 0,
 ) -> CalibrationTest:
     """Split likelihood-ratio test: how much more probable the labels are after a map fitted to other rows.
 
