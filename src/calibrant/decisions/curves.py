@@ -27,7 +27,7 @@ from calibrant.metrics.views import class_view, column_of
 from calibrant.numerals import percent
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
-from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
 
 #: Thresholds at which net benefit is given unless others are asked for: every percent, as decision curves are drawn.
 THRESHOLDS = np.arange(1, 100) / 100

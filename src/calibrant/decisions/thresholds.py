@@ -24,7 +24,7 @@ from calibrant.metrics.scalars import public
 from calibrant.metrics.views import View, class_view, column_of
 from calibrant.numerals import count, percent
 from calibrant.sample import Sample
-from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
 
 #: With fewer alarms a precision is said to rest on few: the ends of its interval are some 30 points apart.
 _FEW_ALARMS = 30
