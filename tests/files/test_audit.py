@@ -91,6 +91,7 @@ def forge(path, change):
         (lambda record: record.update(method="AutoCalibrator"), "method"),
         (lambda record: record.update(fitted_to="30,000 rows"), "fitted to"),
         (lambda record: record["settings"].update(penalty="lasso"), "settings"),
+        (lambda record: record.update(calibrant="1" * 100), "its version or its number of rows is damaged"),
         (lambda record: record.update(time="yesterday"), "time"),
         (lambda record: record.update(period=["2025-01-01"]), "period"),
         (lambda record: record["before"].update(log_loss="low"), "losses"),
@@ -103,6 +104,11 @@ def test_a_forged_record_is_refused(stored, change, error):
     forge(stored, change)
     with pytest.raises(CalibratorFileError, match=f"audit record does not belong to its calibrator: .*{error}"):
         calibrant.load(stored)
+
+
+def test_the_version_that_wrote_a_record_may_be_a_long_one(stored):
+    forge(stored, lambda record: record.update(calibrant="1" * 99))
+    assert calibrant.load(stored).audit_["calibrant"] == "1" * 99
 
 
 def test_a_damaged_record_is_refused_and_one_of_another_map_is_not_stored(stored, tmp_path):

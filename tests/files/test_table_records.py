@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from calibrant.files.tables import formats
-from calibrant.files.tables.opening import open_table
+from calibrant.files.tables.opening import open_table, opened_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
 from calibrant.files.tables.table_rows import RowReader, read_all
@@ -136,3 +138,53 @@ def test_damaged_files_are_named(tmp_path: Path, name: str) -> None:
             refused.append(str(error))
     assert len(refused) >= 6
     assert [text for text in refused if name not in text and "columns look like" not in text] == []
+
+
+def standard_input(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "feather", "npz", "npy", "xlsx"])
+def test_standard_input_is_known_by_its_first_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    if kind == "xlsx":
+        needs("openpyxl")
+    path = tmp_path / f"t.{kind}"
+    if kind == "npy":
+        np.save(path, np.array([[0.5, 0.25]]))
+    else:
+        (tmp_path / "given.csv").write_text("p_0,p_1\n0.5,0.25\n")
+        with open_writer(path, open_table(tmp_path / "given.csv")) as writer:
+            writer.write(pa.record_batch({"p_0": [0.5], "p_1": [0.25]}))
+    with opened_table(path) as (table, _):
+        assert (table.format, table.name) == (kind, str(path))
+    standard_input(monkeypatch, path.read_bytes())
+    with opened_table("-", ["p_1", None]) as (table, names):
+        assert (table.format, table.name, table.columns, names) == (
+            kind,
+            "standard input",
+            ["p_0", "p_1"],
+            ["p_1", None],
+        )
+        assert [len(batch) for batch in table.batches()] == [1]
+
+
+def test_what_only_begins_like_an_archive_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    standard_input(monkeypatch, b"PK and nothing else")
+    with pytest.raises(TableError, match="cannot be read as a NumPy archive"), opened_table("-"):
+        pass  # pragma: no cover
+
+
+def test_labels_in_another_npy_file_are_a_column(tmp_path: Path) -> None:
+    for name, array in (("p", np.full((4, 2), 0.5)), ("y", np.arange(4)), ("w", np.ones((4, 1))), ("x", np.ones(3))):
+        np.save(tmp_path / f"{name}.npy", array)
+    given = [str(tmp_path / "y.npy"), None, "p_1", str(tmp_path / "w.npy")]
+    with opened_table(tmp_path / "p.npy", given) as (table, names):
+        assert names == given
+        assert table.columns == ["p_0", "p_1", given[0], given[3]]
+        (batch,) = table.batches([given[0], "p_1"])
+    assert batch.data.to_pydict() == {given[0]: [0, 1, 2, 3], "p_1": [0.5] * 4}
+    with (
+        pytest.raises(TableError, match=r"x\.npy has the shape \(3,\); .*p\.npy has 4 rows"),
+        opened_table(tmp_path / "p.npy", [str(tmp_path / "x.npy")]),
+    ):
+        pass  # pragma: no cover

@@ -8,10 +8,11 @@ import io
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from calibrant.files.tables import text as table_csv
-from calibrant.files.tables.cells import NumberStyle
+from calibrant.files.tables.cells import NumberStyle, measured
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
@@ -139,6 +140,16 @@ def test_other_encodings_are_named_as_the_problem(tmp_path: Path, encoding: str)
         (tmp_path / "t.csv").write_text(text, encoding=encoding)
         with pytest.raises(TableError, match=r"t\.csv is not UTF-8 text"):
             read(tmp_path / "t.csv")
+
+
+def test_columns_of_which_more_than_half_are_no_numbers_are_none() -> None:
+    pa = pytest.importorskip("pyarrow")
+    half, fewer = pa.array(["0.5", "x"]), pa.array(["0.5", "x", "y"])
+    style, numbers = measured([half], None, logits=False)
+    assert style == NumberStyle()
+    np.testing.assert_array_equal(numbers, [[0.5], [np.nan]])
+    assert measured([fewer], None, logits=False)[1] is None
+    assert measured([], None, logits=False)[1] is None
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,14 @@ def test_a_dask_frame_holds_predictions_and_labels() -> None:
     np.testing.assert_allclose(found.predict_proba(frame).compute(), expected.predict_proba(p), atol=1e-6)
 
 
+@pytest.mark.dask
+def test_a_single_column_of_a_dask_frame_is_found_by_its_numbers() -> None:
+    dd, pandas = needs("dask.dataframe"), needs("pandas")
+    frame = pandas.DataFrame({"age": [30.0, 40.0] * 10, "score": [0.2, 0.9] * 10, "y": [0, 1] * 10})
+    found = get_calibrator("ts").fit(dd.from_pandas(frame, npartitions=2), label="y")
+    assert found.feature_names_in_.tolist() == ["score"]
+
+
 def test_arrow_sources_leave_other_columns_out(tmp_path: Any) -> None:
     dataset, parquet = needs("pyarrow.dataset"), needs("pyarrow.parquet")
     p, columns = table(2000)

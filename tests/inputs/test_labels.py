@@ -178,3 +178,20 @@ def test_column_numbers() -> None:
         found = column_numbers(y, 2, 2)
         assert found.dtype == np.int64
         assert found.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([2**63, 2**63], dtype=np.uint64),
+        np.array([2**63 - 1, 2**63 - 1, 2**63 - 2]),
+        np.array([-(2**63), 2**63 - 1]),
+        np.array([3, 1, 1, 3]),
+        np.array([2, 0], dtype=np.uint8),
+        np.array([], dtype=np.int64),
+    ],
+)
+def test_distinct_integers_are_found_whatever_their_size(labels):
+    found = distinct(labels)
+    assert found.dtype == labels.dtype
+    assert found.tolist() == sorted(set(labels.tolist()))

@@ -10,9 +10,20 @@ import pytest
 
 from calibrant.files.prediction_sets.experiments import SplitPredictions
 from calibrant.inputs.predictions import as_matrix, to_log_probabilities, to_probabilities
-from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault, saturate, total_of_one
+from calibrant.inputs.rows import (
+    ROUNDING,
+    are_percentages,
+    complete,
+    examine,
+    find_fault,
+    may_be_probabilities,
+    saturate,
+    total_of_one,
+    whole_of_probabilities,
+)
 from calibrant.inputs.words import METRIC, Words
 from calibrant.metrics import log_loss
+from calibrant.simplex import LOG_FLOOR
 
 NUMBERS = [0.0, 0.25, 0.5, 0.75, 1.0, 1.004, 1.5, -0.5, 1e308, math.inf, -math.inf, math.nan]
 
@@ -93,3 +104,54 @@ def test_float32_and_exact_rows_are_not_copied() -> None:
 
 def test_logits_at_the_end_of_all_numbers_saturate_without_a_warning() -> None:
     assert saturate(np.array([[1e308, -1e308], [-1e308, 1e308]]))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([[100.0], [3.0]], True),
+        ([[100.1], [3.0]], False),
+        ([[10.0]], False),
+        ([[10.5], [0.0], [math.nan]], True),
+        ([[-0.1], [50.0]], False),
+        ([[50.0, 45.0], [1.0, 1.0]], True),
+        ([[50.0, 44.9], [1.0, 1.0]], False),
+        ([[105.0, 0.0]], True),
+        ([[105.1, -0.0]], False),
+        ([[math.nan, 1.0]], False),
+    ],
+)
+def test_percentages_are_told_by_their_range_and_sums(values: list[list[float]], expected: bool) -> None:
+    assert are_percentages(np.array(values)) is expected
+
+
+@pytest.mark.parametrize("whole", [1.0, 100.0])
+def test_rows_have_a_whole_if_all_but_one_in_a_hundred_sum_to_it(whole: float) -> None:
+    rows = np.full((101, 2), whole / 2)
+    rows[0] = math.nan
+    assert whole_of_probabilities(rows) == whole
+    rows[1, 0] *= 1.009  # within rounding
+    assert whole_of_probabilities(rows) == whole
+    rows[1] *= 2
+    assert whole_of_probabilities(rows) == whole
+    rows[2] *= 2
+    assert whole_of_probabilities(rows) == 0.0
+    assert whole_of_probabilities(np.array([[-0.5, 1.5]])) == whole_of_probabilities(np.full((9, 1), whole)) == 0.0
+
+
+def test_logits_saturate_if_nine_of_ten_rows_lead_by_more_than_any_logarithm() -> None:
+    far, near = 1.001 - LOG_FLOOR, 0.999 - LOG_FLOOR
+    for lead, n_far, expected in ((far, 9, True), (far, 8, False), (near, 10, False)):
+        single = np.array([[-lead]] * n_far + [[0.0]] * (10 - n_far))
+        assert saturate(single) is saturate(np.hstack([single, np.zeros((10, 1)), single - 5])) is expected
+    assert saturate(np.full((3, 1), math.inf)) is False
+
+
+def test_one_column_of_twenty_numbers_that_could_be_probabilities_may_be() -> None:
+    column = np.linspace(0.0, 1.0, 20)[:, None]
+    assert may_be_probabilities(column)
+    assert may_be_probabilities(100 * column)
+    assert not may_be_probabilities(column[1:])
+    assert not may_be_probabilities(column - 0.01)
+    assert not may_be_probabilities(2 * column)
+    assert not may_be_probabilities(np.hstack([column, 1 - column]))

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from calibrant import CalibrationWarning, SegmentedCalibrator, runtime
-from calibrant.inputs.segments import plain_number, read_segments, segment_numbers
+from calibrant.inputs.segments import SeenLevels, plain_number, read_segments, segment_numbers, texts_of
 from calibrant.steps import Columns
 
 DAY = datetime.date(2024, 1, 31)
@@ -186,6 +186,20 @@ def test_a_warning_names_levels_where_hardly_any_is_known(known, message):
             with pytest.warns(kind, match=message):
                 again.predict_proba(p[:40], segments={"x": column})
         again.predict_proba(p[:19], segments={"x": column[-19:] if known < 20 else column[:19]})  # too few to tell
+
+
+def test_whole_decimals_have_all_their_digits_up_to_a_limit_and_then_those_of_floats():
+    assert texts_of(objects(Decimal(10) ** 30)) == ["1" + "0" * 30]
+    assert texts_of(objects(Decimal(2) * 10**30)) == texts_of(np.array([2e30]))
+
+
+@pytest.mark.parametrize(("length", "shown"), [(40, "x" * 40), (41, "x" * 37 + "...")])
+def test_long_levels_are_cut_in_a_warning(length, shown):
+    seen = SeenLevels({"x": ["north"]})
+    seen.add({"x": np.array(["x" * length] * 20)})
+    assert seen.notes() == [
+        f"None of 20 rows has a known level of 'x': the global map is used. Found: '{shown}'. Known: 'north'."
+    ]
 
 
 def test_a_warning_is_short_whatever_the_levels_are():

@@ -264,7 +264,7 @@ class BatchReader:
     def read(self) -> Iterator[Sample]:
         """All rows that have a weight, with labels as given, in pieces that are no larger than a batch."""
         first_pass, self._passes = self._passes == 0, self._passes + 1
-        first_row = number = 0
+        first_row = n_batches = 0
         for number, batch in enumerate(_started(self.source)):
             n_rows, marks, same = 0, [0], True
             first = self._marks[number][1] if number < len(self._marks) else []
@@ -280,10 +280,9 @@ class BatchReader:
                 self._marks.append((n_rows, marks))
             elif not same or marks != first:
                 self._raise_changed(number, first_row, n_rows)
-            first_row += n_rows
-        read = number + 1 if first_row or self._marks else 0
-        if not first_pass and read < len(self._marks):
-            self._raise_changed(read, first_row, 0)
+            first_row, n_batches = first_row + n_rows, number + 1
+        if not first_pass and n_batches < len(self._marks):
+            self._raise_changed(n_batches, first_row, 0)
         if first_row == 0:
             raise ValueError("The source holds no rows: it gave no batch, or only empty ones.")
 

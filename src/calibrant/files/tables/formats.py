@@ -264,7 +264,11 @@ class ExcelTable(ValueTable):
     def _filled(self) -> Iterator[tuple[int, Sequence[Any]]]:
         """Number and values of the rows that are not blank."""
         try:
-            with closing(self._openpyxl.load_workbook(self.path, read_only=True, data_only=True)) as book:
+            # A stream, as openpyxl refuses names without the usual extension: that of standard input has none.
+            with (
+                open(self.path, "rb") as stream,
+                closing(self._openpyxl.load_workbook(stream, read_only=True, data_only=True)) as book,
+            ):
                 for number, values in enumerate(book.worksheets[0].iter_rows(values_only=True), start=1):
                     if any(value is not None for value in values):
                         yield number, values
