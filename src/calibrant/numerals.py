@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
+
+#: Shares that are nearer to 0 or 1 are not told apart in tables.
+SMALLEST_SHARE = 1e-6
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -55,36 +59,43 @@ def percent(value: float, digits: int | None = None) -> str:
     return number(100 * value, digits) + "%"
 
 
-def distinct_percents(values: Sequence[float]) -> list[str]:
-    """Shares in ascending order as percentages that read differently; very near to 0 or 1, their distance from it.
+def near_ends(value: float, digits: int = 1) -> str:
+    """A share as a percentage that tells it from 0 and from 1, with at least so many digits of its distance.
 
-    >>> distinct_percents([0.0, 0.25, 0.5, 1.0])
-    ['0.0%', '25.0%', '50.0%', '100.0%']
-    >>> distinct_percents([0.0, 2e-30, 0.5001, 0.5002, 0.9998, 1 - 3e-12, 1.0])
-    ['0.0%', '2e-28%', '50.01%', '50.02%', '99.98%', '100% − 3e-10%', '100.0%']
+    >>> near_ends(0.25), near_ends(0.99988), near_ends(0.50012, 4)
+    ('25.0%', '99.988%', '50.01%')
     """
-    alike: dict[str, list[float]] = {}
-    for value in dict.fromkeys(values):
-        alike.setdefault(percent(value), []).append(value)
-    found: dict[float, str] = {}
-    for text, several in alike.items():
-        inner = [value for value in several if len(several) > 1 and value not in (0.0, 1.0)]
-        found |= dict.fromkeys(several, text)
-        # 17 digits tell all numbers apart.
-        for digits in range(1, 18) if inner else ():
-            found |= {value: _near_end(value, digits) for value in inner}
-            if len({found[value] for value in several}) == len(several):
-                break
-    return [found[value] for value in values]
-
-
-def _near_end(value: float, digits: int) -> str:
-    """A share with so many digits of its distance from the nearer end, in powers of ten if that is very small."""
     distance = 100 * min(value, 1 - value)
-    decimals = max(1, digits - 1 - math.floor(math.log10(distance)))
-    if decimals <= 6:
-        return percent(value, decimals)
-    return f"{distance:.{digits}g}%" if value < 0.5 else f"100% \N{MINUS SIGN} {distance:.{digits}g}%"
+    shown = len(percent(distance / 100).partition(".")[2]) - 1
+    return percent(value, max(shown, digits - 1 - math.floor(math.log10(distance))) if distance > 0 else None)
+
+
+def range_names(ends: Sequence[float]) -> list[str]:
+    """The ranges of shares that ascending ends make, in words that all differ.
+
+    Ends within a millionth of 0 or 1 are not told apart: ranges between them are numbered.
+
+    >>> range_names([0.25, 0.5001, 0.5002])
+    ['up to 25.00%', '25.00% to 50.01%', '50.01% to 50.02%', 'above 50.02%']
+    >>> range_names([6e-76, 2e-30, 0.3, 1 - 3e-12])
+    ['below 0.01% (1 of 2)', 'below 0.01% (2 of 2)', '<0.01% to 30.0%', '30.0% to >99.99%', 'above 99.99%']
+    """
+    told = [end for end in ends if SMALLEST_SHARE <= end <= 1 - SMALLEST_SHARE]
+    # 17 digits tell all numbers apart.
+    digits = next(d for d in range(1, 18) if len({near_ends(end, d) for end in told}) == len(set(told)) or d == 17)
+    # No end that is told may lie below the bound of those that are not.
+    below, above = (10.0 ** math.floor(math.log10(min([1e-4, *part]))) for part in (told, [1 - end for end in told]))
+    low, high = f"{100 * below:g}%", f"{100 - 100 * above:g}%"
+    texts = [near_ends(end, digits) if end in told else f"<{low}" if end < 0.5 else f">{high}" for end in ends]
+    names = [f"{start} to {end}" for start, end in pairwise(texts)]
+    names = [f"up to {texts[0]}", *names, f"above {texts[-1]}"] if texts else ["all"]
+    bounds = {f"up to <{low}": f"below {low}", f"<{low} to <{low}": f"below {low}"}
+    bounds |= {f">{high} to >{high}": f"above {high}", f"above >{high}": f"above {high}"}
+    names = [bounds.get(name, name) for name in names]
+    return [
+        f"{name} ({names[:place].count(name) + 1} of {names.count(name)})" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]
 
 
 def p_text(p: float, draws: int = 0) -> str:

@@ -438,15 +438,21 @@ def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, mo
     )
 
 
-@pytest.mark.parametrize(("rows", "noted"), [(6, True), (400, False)])
-def test_fit_says_when_there_is_too_little_to_tell(tmp_path: Path, rows: int, noted: bool) -> None:
-    rng = np.random.default_rng(0)
-    p = rng.random(rows).round(3)
-    lines = [f"{q},{int(rng.random() < q)}" for q in p]
-    lines[0], lines[1] = f"{p[0]},0", f"{p[1]},1"
-    (tmp_path / "p.csv").write_text("p,y\n" + "\n".join(lines) + "\n")
+@pytest.mark.parametrize(
+    ("labels", "note"),
+    [
+        ([0, 1] * 3, "too little data"),
+        ([0, 1] * 200, None),
+        ([1] * 200, "only one class is present, which is too little"),
+    ],
+)
+def test_fit_says_when_there_is_too_little_to_tell(tmp_path: Path, labels: list[int], note: str | None) -> None:
+    p = np.random.default_rng(0).random(len(labels)).round(3)
+    lines = [f"{1 - q:.3f},{q},{y}" for q, y in zip(p, labels)]
+    (tmp_path / "p.csv").write_text("p_0,p_1,y\n" + "\n".join(lines) + "\n")
     said = ok("fit", tmp_path / "p.csv", "--label", "y", "-o", tmp_path / "c.json", "--method", "ts").output
-    assert ("Note: too little data to tell whether this helps" in said) == noted
+    assert ("Note: " in said) == (note is not None)
+    assert note is None or f"Note: {note} to tell whether this helps" in said
 
 
 @pytest.mark.usefixtures("every_resample")

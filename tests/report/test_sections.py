@@ -19,11 +19,12 @@ from calibrant.decisions import compare_decisions
 from calibrant.metrics import murphy_diagram
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
+from calibrant.numerals import range_names
 from calibrant.plots.report_figures import stability
 from calibrant.report import analysis, sections, watching
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.comparison import MANY_UNITS, paired_intervals
-from calibrant.report.data import MethodRow, Report
+from calibrant.report.data import Lack, MethodRow, Report
 from calibrant.report.layout import Section
 from calibrant.report.page import render
 from calibrant.report.report_tables import bands, by_ratio
@@ -88,7 +89,8 @@ def test_three_numbers_and_one_picture(rare: Report, ten: Report) -> None:
         ((0.01, -0.01, 0.03), {}, "nothing", "of log loss, beyond chance"),
         ((-0.04, -0.05, -0.03), {}, "nothing", "log loss would be 20.0% higher"),
         ((0.04, 0.03, 0.05), {}, "20.0%", "of log loss (15.0% to 25.0%)"),
-        ((0.04, 0.03, 0.05), {"enough": False}, "?", "too little data to tell"),
+        ((0.04, 0.03, 0.05), {"lack": Lack("rows", "")}, "?", "too little data to tell"),
+        ((0.04, 0.03, 0.05), {"lack": Lack("one class", "")}, "?", "only one class is present"),
         ((0.04, 0.03, 0.05), {"shown": "none"}, "?", "no method could be fitted"),
     ],
 )
@@ -160,14 +162,34 @@ def test_bands_of_ties_and_near_the_ends_are_named_as_they_are(rare: Report) -> 
     assert (weight.min(), weight.max()) == (60, 300)
     assert found.rows == "of 60 to 300 rows"
     assert len(set(found.names)) == len(weight) == 6
-    inner = [text.split(" to ")[1] for text in found.names[1:-1]]
-    for text, edge in zip(inner, found.before.upper[1:-1]):
-        whole, _, less = text.partition(" − ")
-        read = (100 - float(less[:-1]) if less else float(whole[:-1])) / 100
-        assert 1 - read == pytest.approx(1 - edge, rel=0.5)
+    # What lies nearer to 1 than a millionth is not told apart; no end that is told lies beyond the bound of the others.
+    ends = found.before.upper[:-1]
+    assert [name.startswith("above 99.999%") for name in found.names[1:]] == (ends > 1 - 1e-6).tolist()
+    assert found.names[2] == f"{100 * ends[1]:.4f}% to >99.999%"
+    assert found.names[-1] == f"above 99.999% ({sum(ends > 1 - 1e-6)} of {sum(ends > 1 - 1e-6)})"
     page = render(dataclasses.replace(rare, bands=found))
     assert "6 bands of 60 to 300 rows, by the probability of yes" in page
     assert not re.search(r"<td>([\d.]+%) to \1</td>", page)
+
+
+@pytest.mark.parametrize("spread", [0.1, 3.0, 20.0, 200.0])
+def test_names_of_bands_differ_and_hold_their_ends(spread: float) -> None:
+    for seed in range(20):
+        ends = np.sort(expit(np.random.default_rng(seed).normal(-2.0, spread, 9)))
+        names = range_names(ends.tolist())
+        assert len(set(names)) == 10
+        assert not any("e-" in name for name in names)
+        for name, low, high in zip(names[1:-1], ends, ends[1:]):
+            if " to " not in name:  # both ends lie beyond a bound
+                bound = float(name.split("%")[0].split()[1]) / 100
+                assert high < bound if name.startswith("below") else low > bound
+                continue
+            for text, end in zip(name.split(" to "), (low, high)):
+                share = float(text.strip("<>%")) / 100
+                if text[0] in "<>":
+                    assert end < share if text[0] == "<" else end > share
+                else:
+                    assert abs(share - end) <= 0.06 * min(end, 1 - end)
 
 
 def test_one_class_is_off_in_heading_and_table_alike() -> None:
@@ -193,7 +215,7 @@ def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Rep
     assert re.fullmatch(expected, notes["decomposition"])
     assert re.fullmatch(r"50% becomes [\d.]+%", notes["map"])
     assert re.fullmatch(r"acting on yes beats acting on all and on none from [\d.]+% to [\d.]+%", notes["thresholds"])
-    none = dataclasses.replace(rare, recommended="none", enough=False)
+    none = dataclasses.replace(rare, recommended="none", lack=Lack("rows", ""))
     assert section(none, "methods").note == "none is recommended"
     # The rows of the table still prove it.
     assert section(none, "faults").note in ("the slope is off", "the means are off")
@@ -203,6 +225,15 @@ def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Rep
     confused = section(ten, "confusion")
     listed = confused.values["listed"]
     assert confused.note == (f"{listed[0][0]} with {listed[0][1]} most of all" if listed else "none beyond chance")
+
+
+def test_why_fit_prints_another_loss_is_said_where_the_default_method_is_compared(rare: Report) -> None:
+    said = "<code>calibrant fit</code> prints another log loss of auto, measured after its members were chosen"
+    assert said not in render(rare)
+    own = next(row for row in rare.methods if row.name == "ts")
+    page = render(dataclasses.replace(rare, methods=(*rare.methods, dataclasses.replace(own, name="auto"))))
+    assert said in page
+    assert "every method is judged on rows that took no part in its fit or in any choice" in page
 
 
 def test_classes_that_differ_have_a_panel_with_name_and_rows(ten: Report) -> None:
@@ -321,9 +352,10 @@ def test_what_the_note_on_decisions_says(rare: Report) -> None:
     assert note(-0.3, -0.1) == "10.0% change, calibration costs 0.2 per decision"
     assert note(-0.1, 0.3) == "10.0% change, no saving beyond chance"
     assert note(0.0, 0.0, 0.0) == "none changes"
-    lacking = dataclasses.replace(rare, decisions=None, enough=False)
-    assert section(lacking, "decisions").note == "too little data to tell"
-    assert "decisions is not shown: there is too little data to tell." in render(lacking)
+    for of, why in (("rows", "too little data to tell"), ("one class", "only one class is present")):
+        lacking = dataclasses.replace(rare, decisions=None, lack=Lack(of, ""))
+        assert section(lacking, "decisions").note == why
+        assert f"decisions is not shown: {why}." in render(lacking)
     failed = dataclasses.replace(rare, decisions=None)
     assert section(failed, "decisions").note == "no method could be fitted"
     assert sections.decisions(dataclasses.replace(rare, rule=None)) is None

@@ -17,10 +17,11 @@ import calibrant
 from calibrant import CalibrationReport
 from calibrant.report import comparison
 from calibrant.report.advice import NOTHING_GAINED, lacking, rarely_seen, why_chosen
+from calibrant.report.data import Lack
 from calibrant.sample import Sample
 from tests.cli.test_commands import ok, run
 
-TOO_LITTLE = "No method is recommended: there is too little data to compare methods."
+TOO_LITTLE = "No method is recommended: too little data to tell."
 Z = np.random.default_rng(0).normal(size=3000)
 Y = (np.random.default_rng(1).random(3000) < expit(Z)).astype(int)
 
@@ -36,7 +37,7 @@ def test_one_row() -> None:
     assert made.verdict == "Too few rows to tell"
     assert made.sentences[-1] == "1 row is too few to tell what calibration would gain: at least 50 are needed."
     assert (made.recommended, made.contents.shown, made.contents.choice) == ("none", "none", TOO_LITTLE)
-    assert "What calibration would change is not shown: there is too little data to tell." in made.to_html()
+    assert "What calibration would change is not shown: too little data to tell." in made.to_html()
 
 
 def test_six_rows() -> None:
@@ -81,7 +82,14 @@ def test_one_class() -> None:
     )
     assert said in made.sentences
     assert made.verdict.startswith("Predicts 5")
-    assert made.recommended == "none"
+    assert (made.recommended, made.contents.choice) == (
+        "none",
+        "No method is recommended: only one class is present.",
+    )
+    page = made.to_html()
+    assert "What calibration would change is not shown: only one class is present." in page
+    assert "too little data" not in page
+    assert [step.text for step in made.contents.steps] == ["Collect rows of another class before you calibrate"]
     none = report(np.zeros(200, dtype=int), expit(Z[:200]), ("isotonic",), classes=[0, 1])
     assert none.verdict.endswith("none occurs")
     assert ">∞<small>" in none.to_html()
@@ -190,7 +198,7 @@ def test_single_rare_class_of_three() -> None:
 )
 def test_why(given: Any, said: str) -> None:
     assert why_chosen(*given) == said
-    assert why_chosen("none", None, [], lack=True) == TOO_LITTLE
+    assert why_chosen("none", None, [], lack=Lack("rows", "")) == TOO_LITTLE
     assert why_chosen("auto", None, ["auto"], gains=False).startswith(NOTHING_GAINED)
 
 

@@ -13,8 +13,8 @@ from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration, Part
 from calibrant.numerals import p_text
-from calibrant.report.advice import AS_THEY_ARE, NOTHING_GAINED, Lack, lacking, next_steps, rarely_seen, steps_in_python
-from calibrant.report.data import MethodRow, NextStep, SegmentRow, Source, Verdict
+from calibrant.report.advice import AS_THEY_ARE, NOTHING_GAINED, lacking, next_steps, rarely_seen, steps_in_python
+from calibrant.report.data import Lack, MethodRow, NextStep, SegmentRow, Source, Verdict
 from calibrant.report.verdict_words import Evidence, verdict
 from calibrant.sample import Sample, Size
 
@@ -22,6 +22,7 @@ CALM = Part(0.0, 0.9, 0.0)
 CLEAR = Part(0.05, 0.001, 20.0)
 NONE = Estimate(0.0, 0.0, 0.0, 0.95)
 FEW = Lack("classes", "3 rows of yes are too few.")
+ONE = Lack("one class", "All rows belong to yes.")
 
 
 def estimate(value: float, low: float, high: float) -> Estimate:
@@ -99,6 +100,7 @@ def segment(name: str, gap: float, *, off: bool) -> SegmentRow:
     [
         ({}, "good", "No evidence of miscalibration"),
         ({"lack": FEW}, "fair", "No evidence of miscalibration, but too few rows of some classes to tell"),
+        ({"lack": ONE}, "fair", "No evidence of miscalibration, but only one class is present"),
         ({"lack": Lack("rows", "")}, "fair", "Too few rows to tell"),
         ({"lack": Lack("groups", "")}, "fair", "Too few groups to tell"),
         (
@@ -352,7 +354,8 @@ WRONG = {"p_value": 0.01}
             2,
             {"gain": gain(0.05, 0.01, 0.09)},
             "Calibration with ts lowers log loss from 0.400 to 0.350, by 12.5% (95% interval of the difference 0.0100 "
-            "to 0.0900), on rows it was not fitted to and with fits to 80% of the rows.",
+            "to 0.0900), on rows that took no part in its fit or in any choice, and with fits to 80% of "
+            "the rows.",
         ),
         (2, {"gain": gain(2e-5, 1e-5, 3e-5, 0.39998)}, "lowers log loss from 0.40000 to 0.39998, by 0.0%"),
         (2, {"gain": gain(-0.04, -0.06, -0.02)}, "Calibration with ts would make log loss worse here, by 10.0%."),
@@ -421,7 +424,13 @@ AGAIN = "calibrant report 'my file.csv' --label y -o report.html"
 @pytest.mark.parametrize(
     ("judged", "recommended", "given", "expected"),
     [
-        (BAD, "none", {"lack": True}, [NextStep("Collect more rows before you calibrate, then run this again", AGAIN)]),
+        (BAD, "none", {"lack": FEW}, [NextStep("Collect more rows before you calibrate, then run this again", AGAIN)]),
+        (
+            BAD,
+            "none",
+            {"lack": ONE},
+            [NextStep("Collect rows of another class before you calibrate, then run this again", AGAIN)],
+        ),
         (BAD, "none", {}, [NextStep(AS_THEY_ARE, AGAIN)]),
         (
             GOOD,
@@ -467,7 +476,8 @@ def test_next_steps_by_segment_and_without_a_file() -> None:
 @pytest.mark.parametrize(
     ("judged", "recommended", "given", "first"),
     [
-        (BAD, "none", {"lack": True}, NextStep("Collect more rows before you calibrate")),
+        (BAD, "none", {"lack": FEW}, NextStep("Collect more rows before you calibrate")),
+        (BAD, "none", {"lack": ONE}, NextStep("Collect rows of another class before you calibrate")),
         (BAD, "none", {}, NextStep(AS_THEY_ARE)),
         (GOOD, "ts", {}, NextStep(AS_THEY_ARE)),
         (
@@ -496,7 +506,7 @@ def test_steps_in_python(judged: Verdict, recommended: str, given: dict[str, Any
         (1, 2, None, "rows", "1 row is too few to tell"),
         (60, 2, 3, "groups", "3 groups are too few to tell what calibration would gain: at least 20 are needed."),
         (60, 2, 1, "groups", "1 group is too few to tell"),
-        (60, 1, None, "classes", "All rows belong to no: at least 10 rows of another class are needed to tell what"),
+        (60, 1, None, "one class", "All rows belong to no: at least 10 rows of another class are needed to tell what"),
     ],
 )
 def test_too_little(n: int, classes: int, groups: int | None, of: str, said: str) -> None:

@@ -152,4 +152,5 @@ def _lines(output: str, name: str, done: Any) -> Iterator[str]:
         )
     counts = done.calibrator.class_counts_
     if counts.sum() < FEWEST_ROWS or counts.sum() - counts.max() < FEWEST_OF_CLASS:
-        yield "Note: too little data to tell whether this helps; `calibrant report` estimates how much is enough."
+        few = "too little data" if (counts > 0).sum() > 1 else "only one class is present, which is too little"
+        yield f"Note: {few} to tell whether this helps; `calibrant report` estimates how much is enough."

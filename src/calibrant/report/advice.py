@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT
 from calibrant.numerals import class_text, count, percent
-from calibrant.report.data import Learning, NextStep, Source, Verdict
+from calibrant.report.data import Lack, Learning, NextStep, Source, Verdict
 from calibrant.sample import Sample
 
 #: Independent observations, groups, and observations outside the most frequent class from which on gains are told:
@@ -26,14 +25,6 @@ LARGE = 0.2
 
 NOTHING_GAINED = "No method is better than no calibration, beyond chance."
 AS_THEY_ARE = "Use the probabilities unchanged, and check again when the data or the model change"
-
-
-@dataclass(frozen=True)
-class Lack:
-    """What there is too little of: "rows", "groups" or "classes" (all but the most frequent), and a sentence on it."""
-
-    of: str
-    text: str
 
 
 def lacking(data: Sample, names: tuple[str, ...]) -> Lack | None:
@@ -60,7 +51,7 @@ def lacking(data: Sample, names: tuple[str, ...]) -> Lack | None:
     what = class_text(names[most])
     if not others:
         needed = f"at least {FEWEST_OF_CLASS} rows of another class are needed"
-        return Lack("classes", f"All rows belong to {what}: {needed} to tell what calibration would gain.")
+        return Lack("one class", f"All rows belong to {what}: {needed} to tell what calibration would gain.")
     which = f"of {class_text(names[1 - most])}" if len(names) == 2 else f"of classes other than {what}"
     rows = f"{count(others)} row{'' if others == 1 else 's'} {which}"
     likely = f"{count(_rounded(FEWEST_OF_CLASS * data.total / others))} rows like these"
@@ -123,11 +114,11 @@ def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> s
 
 
 def why_chosen(
-    recommended: str, wanted: str | None, compared: Sequence[str], *, lack: bool = False, gains: bool = True
+    recommended: str, wanted: str | None, compared: Sequence[str], *, lack: Lack | None = None, gains: bool = True
 ) -> str:
     """Why this method is the one that the report recommends.
 
-    `lack`: there is too little to compare methods by. `gains`: the method is better than none, beyond chance.
+    `lack` keeps methods from being compared. `gains`: the method is better than none, beyond chance.
 
     Examples
     --------
@@ -136,8 +127,8 @@ def why_chosen(
     """
     if wanted is not None:
         return f"{wanted} was asked for."
-    if lack:
-        return "No method is recommended: there is too little data to compare methods."
+    if lack is not None:
+        return f"No method is recommended: {lack.why}."
     if recommended == "none":
         return NOTHING_GAINED
     if recommended == DEFAULT:
@@ -150,13 +141,13 @@ def why_chosen(
 
 
 def next_steps(
-    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
+    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: Lack | None = None
 ) -> list[NextStep]:
     """What to do, with commands that can be pasted into a shell; `segments` names a column whose segments stay off."""
     words = shlex.join(source.arguments) or "PREDICTIONS --label LABEL"
     again = f"calibrant report {words} -o report.html"
-    if lack and recommended == "none":
-        return [NextStep("Collect more rows before you calibrate, then run this again", again)]
+    if lack is not None and recommended == "none":
+        return [NextStep(f"{_collect(lack)}, then run this again", again)]
     if recommended == "none" and not segments:
         return [NextStep(AS_THEY_ARE, again)]
     corrected = f" --segments {shlex.quote(segments)}" if segments else ""
@@ -175,17 +166,21 @@ def next_steps(
     ]
 
 
+def _collect(lack: Lack) -> str:
+    return f"Collect {'rows of another class' if lack.of == 'one class' else 'more rows'} before you calibrate"
+
+
 def _learn(segments: str) -> str:
     learn = "Learn the calibrator from all these rows"
     return f"{learn}, corrected in each {segments}: with one calibrator for all, some stay off" if segments else learn
 
 
 def steps_in_python(
-    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
+    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: Lack | None = None
 ) -> list[NextStep]:
     """What to do, as Python; `segments` names a column whose segments stay off."""
-    if recommended == "none" and (lack or not segments):
-        return [NextStep("Collect more rows before you calibrate" if lack else AS_THEY_ARE)]
+    if recommended == "none" and (lack is not None or not segments):
+        return [NextStep(AS_THEY_ARE if lack is None else _collect(lack))]
     settings = "".join(f", {name}={name}" for name in source.arguments if name == "classes")
     given = "".join(f", {name}={name}" for name in source.arguments if name != "classes")
     fit, beside = f'calibrant.get_calibrator("{recommended}"{settings}).fit(y_prob, y_true{given})', ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from calibrant.grades import GradeBacktest
 from calibrant.metrics.murphy import MurphyDiagram
 from calibrant.metrics.result_types import CalibrationTest, Estimate, ReliabilityCurve, ScoreAxis, round_axis
 from calibrant.metrics.slope import Miscalibration
-from calibrant.numerals import count, distinct_percents
+from calibrant.numerals import count, range_names
 from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray
 from calibrant.workflows.answering import Trust
@@ -72,6 +71,18 @@ class Source:
     rows_skipped: int = 0
     in_python: bool = False
     check: tuple[str, ...] | None = None
+
+
+class Lack(NamedTuple):
+    """What keeps the gain of calibration from being told: few "rows", "groups" or rows of "classes", or "one class"."""
+
+    of: str
+    text: str
+
+    @property
+    def why(self) -> str:
+        """The reason in a few words."""
+        return "only one class is present" if self.of == "one class" else "too little data to tell"
 
 
 class MetricRow(NamedTuple):
@@ -151,10 +162,7 @@ class Bands:
     @property
     def names(self) -> list[str]:
         """The range of each band before calibration, in words; no two are alike."""
-        inner = distinct_percents([0.0, *self.before.upper.tolist()])[1:-1]
-        if not inner:
-            return ["all"]
-        return [f"up to {inner[0]}", *(f"{a} to {b}" for a, b in pairwise(inner)), f"above {inner[-1]}"]
+        return range_names(self.before.upper[:-1].tolist())
 
     @property
     def rows(self) -> str:
@@ -285,10 +293,10 @@ class Report:
     level: float
     folds: int
     #: The method to use, "none" for the unchanged predictions, and the one that all "after" is of, "none" if no
-    #: method was fitted; whether there are enough rows to tell what calibration gains.
+    #: method was fitted; what keeps its gain from being told, if anything does.
     recommended: str
     shown: str
-    enough: bool
+    lack: Lack | None
     choice: str
     test_before: CalibrationTest
     test_after: CalibrationTest

@@ -55,8 +55,8 @@ def _saving(report: Report) -> KeyNumber:
     """What calibration saves of the log loss."""
     label = "calibration saves"
     gain = next((row.gain_log_loss for row in report.methods if row.name == report.shown), None)
-    if not report.enough or gain is None or report.shown == "none":
-        return KeyNumber(label, "?", "too little data to tell" if not report.enough else "no method could be fitted")
+    if report.lack is not None or gain is None or report.shown == "none":
+        return KeyNumber(label, "?", _not_shown(report))
     before = next(row.log_loss for row in report.methods if row.name == "none")
     if gain.low <= 0 <= gain.high or before <= 0:
         return KeyNumber(label, "nothing", "of log loss, beyond chance")
@@ -64,6 +64,10 @@ def _saving(report: Report) -> KeyNumber:
     if gain.high < 0:
         return KeyNumber(label, "nothing", f"log loss would be {percent(-gain.value / before, 1)} higher")
     return KeyNumber(label, value, f"of log loss ({low} to {high})")
+
+
+def _not_shown(report: Report) -> str:
+    return "no method could be fitted" if report.lack is None else report.lack.why
 
 
 def trust(report: Report) -> Section | None:
@@ -114,7 +118,7 @@ def faults(report: Report) -> Section:
     largest = max(proven, key=lambda name: shown[name].gain, default="")
     mostly = {"means": "mostly the means", "slope": "mostly the slope", "rest": "neither means nor slope"}
     words = {"": "nothing proven", "means": "the means are off", "slope": "the slope is off", "rest": mostly["rest"]}
-    note = mostly[largest] if report.enough and largest == report.faults.largest else words[largest]
+    note = mostly[largest] if report.lack is None and largest == report.faults.largest else words[largest]
     return Section("faults", "What is wrong", note, {"largest": largest})
 
 
@@ -164,6 +168,8 @@ def methods(report: Report) -> Section | None:
     gains = {row.name: row.gain_log_loss for row in report.methods if row.gain_log_loss is not None}
     standing = "the default" if report.verdict.tone == "good" and report.recommended == DEFAULT else "recommended"
     values = {"methods": drawn(figures.method_gains(gains, report.recommended)), "standing": standing}
+    # The command prints a loss of the default method alone.
+    values["default"] = DEFAULT if DEFAULT in gains else ""
     note = "none is recommended" if report.recommended == "none" else f"{report.recommended} is {standing}"
     return Section("methods", "What each method would gain", note, values)
 
@@ -248,8 +254,7 @@ def decisions(report: Report) -> Section | None:
         return None
     title, rule = "Decisions", report.rule.describe()
     if report.decisions is None:
-        words = "no method could be fitted" if report.enough else "too little data to tell"
-        return Section("decisions", title, words, {"rule": rule, "found": None, "ratios": []})
+        return Section("decisions", title, _not_shown(report), {"rule": rule, "found": None, "ratios": []})
     found, chosen = report.decisions.found, report.decisions.chosen
     share = percent(found.changed / found.total)
     ratios = [

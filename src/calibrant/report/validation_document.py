@@ -31,7 +31,7 @@ from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.validation import validation_table
 from calibrant.metrics.views import single_view
-from calibrant.numerals import class_text, count, distinct_percents, number, percent, signed, span
+from calibrant.numerals import class_text, count, near_ends, number, percent, range_names, signed, span
 from calibrant.plots.svg_reliability import reliability
 from calibrant.report.advice import FEWEST_OF_CLASS, lacking
 from calibrant.report.analysis import backtested
@@ -228,7 +228,7 @@ def _falls(p: FloatArray, q: FloatArray) -> str:
     runs = [run for run in np.split(down, np.flatnonzero(np.diff(down) > 1) + 1) if len(run)]
     ends = [(run[0], run[-1] + 1) for run in runs]
     largest = sorted(sorted(ends, key=lambda end: q[end[1]] - q[end[0]])[:_FALLS])
-    said = [f"between {_place(p[i])} and {_place(p[j])} (by {_points(q[i] - q[j])})" for i, j in largest]
+    said = [f"between {near_ends(p[i])} and {near_ends(p[j])} (by {_points(q[i] - q[j])})" for i, j in largest]
     if len(ends) > len(said):
         left = len(ends) - len(said)
         said.append(f"by no more in {left} other {'range' if left == 1 else 'ranges'}")
@@ -238,11 +238,6 @@ def _falls(p: FloatArray, q: FloatArray) -> str:
 def _reversal(q: FloatArray) -> float:
     """By how much a later value is below an earlier one at most."""
     return float(np.max(np.maximum.accumulate(q) - q))
-
-
-def _place(p: float) -> str:
-    """A probability as a percentage that tells it from 0 and 1."""
-    return percent(p) if p < 0.5 else percent(p, len(percent(1.0 - p).partition(".")[2]) - 1)
 
 
 def _points(difference: float) -> str:
@@ -318,11 +313,11 @@ def _bands(after: Sample, level: float) -> list[list[str]]:
     options: dict[str, Any] = {"n_bins": BANDS, "strategy": "quantile", "level": level, **given(after)}
     found = reliability_table(after.y, after.proba, **options)
     table = [["calibrated probability", "rows", "expected", "observed", "expected share", "observed share", "interval"]]
-    edges = distinct_percents([float(found.lower[0]), *found.upper.tolist()])
     columns = (found.weight, found.score, found.frequency, found.low, found.high)
-    for lower, upper, n, p, share, low, high in zip(edges, edges[1:], *(column.tolist() for column in columns)):
+    names = range_names(found.upper[:-1].tolist())
+    for name, n, p, share, low, high in zip(names, *(column.tolist() for column in columns)):
         counts = [count(n), count(n * p), count(n * share)]
-        table.append([f"{lower} to {upper}", *counts, percent(p), percent(share), f"{percent(low)} to {percent(high)}"])
+        table.append([name, *counts, percent(p), percent(share), f"{percent(low)} to {percent(high)}"])
     return table
 
 

@@ -20,8 +20,8 @@ from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import class_text, count, excess, number, p_text, percent, signed, span
-from calibrant.report.advice import NOTHING_GAINED, Lack
-from calibrant.report.data import MethodRow, SegmentRow, Verdict, condition
+from calibrant.report.advice import NOTHING_GAINED
+from calibrant.report.data import Lack, MethodRow, SegmentRow, Verdict, condition
 from calibrant.sample import Size
 from calibrant.simplex import LOSS_FLOOR
 
@@ -110,7 +110,8 @@ def verdict(evidence: Evidence) -> Verdict:
             headline = f"{NO_EVIDENCE} overall, but {len(off)} of {len(evidence.segments)} segments {are} off"
             return Verdict("fair", headline, tuple(sentences))
         if evidence.lack is not None:
-            return Verdict("fair", f"{NO_EVIDENCE}, but too few rows of some classes to tell", tuple(sentences))
+            few = "too few rows of some classes to tell" if evidence.lack.of == "classes" else evidence.lack.why
+            return Verdict("fair", f"{NO_EVIDENCE}, but {few}", tuple(sentences))
         return Verdict("good", NO_EVIDENCE, tuple(sentences))
     if evidence.ruled_out[0]:
         sentences.append(_ruled_out(*evidence.ruled_out, evidence.log_loss))
@@ -400,8 +401,8 @@ def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
         losses = f"from {number(before, digits)} to {number(gain.log_loss, digits)}"
         return (
             f"Calibration with {gain.name} lowers log loss {losses}, "
-            f"by {number(relative, 1)}% ({share} of the difference {span(saved)}), on rows it was not fitted to and "
-            f"with fits to {percent(gain.fitted, 0)} of the rows."
+            f"by {number(relative, 1)}% ({share} of the difference {span(saved)}), on rows that took no part in its "
+            f"fit or in any choice, and with fits to {percent(gain.fitted, 0)} of the rows."
         )
     if saved.high < 0:
         by = f"{number(-relative, 1)}%" if relative < 0 else f"{-saved.value:.2g}"
