@@ -55,7 +55,7 @@ def test_without_shrinkage_it_is_the_discriminant_analysis_of_others():
 def test_steps_end_where_class_sums_are_as_expected():
     p, y = drawn(600, 5, twisted=0.2)
     found = GaussianCalibrator(n_steps=500, input_smoothing=None).fit(p, y)
-    scaled = ArrayRows(Sample(p, y)).mapped(found._preprocessing())
+    scaled = ArrayRows(Sample(p, y)).mapped(found._scaling())
     _, sums, _, expected, _ = class_sums(scaled.labelled, found.coef_, found.intercept_)
     np.testing.assert_allclose(expected, sums, atol=1e-6 * np.abs(sums).max())
 

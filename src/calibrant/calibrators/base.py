@@ -53,7 +53,7 @@ from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
 from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.row_source import ArrayRows, Rows, log_of_many
-from calibrant.steps import Function, Log, Scale, Step, run_from_logs
+from calibrant.steps import Function, Log, Scale, Step, Steps, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import AnyArray, FloatArray, Label
 
@@ -292,18 +292,21 @@ class Calibrator(
         if needs_dispatch(X):
             check_is_fitted(self)
             return cast("AnyArray", dispatch_predict(self, X, partial(kept_steps, make=steps_of)))
-        return self._predict(X)
+        return self._run(X)
 
-    def _predict(self, X: object, beside: FloatArray | None = None) -> AnyArray:
-        """Run the steps on predictions; `beside` (n, c) holds further numbers of each row, for maps that need them."""
+    def _run(self, X: object, steps: Steps | None = None, *, each: int = 1, beside: FloatArray | None = None) -> AnyArray:
+        """Run the steps of the map, or others that give `each` numbers for every class, on predictions.
+
+        `beside` (n, c) holds further numbers of each row, for maps that need them.
+        """
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
             return predict(
-                kept_steps(self, steps_of),
+                kept_steps(self, steps_of) if steps is None else steps,
                 array,
                 order,
-                k=k,
+                k=each * k,
                 logits=self.takes_logits,
                 renormalize=self.renormalize,
                 rounding=rounding_of(X),
@@ -345,14 +348,9 @@ class Calibrator(
     def to_map(self) -> Map:
         """The fitted map by itself, which needs NumPy alone: see `calibrant.runtime`."""
         check_is_fitted(self, "classes_")
-        classes = [
-            label if isinstance(label, (bool, int, float, str)) else str(label) for label in self.classes_.tolist()
-        ]
-        names = self._column_names
-        if names is None and self.n_features_in_ == 1:
+        classes, names = for_json(self.classes_, self._column_names)
+        if self._column_names is None and self.n_features_in_ == 1:
             names = [str(classes[1])]
-        elif names is not None and not all(isinstance(name, (int, str)) for name in names):
-            names = None  # a date, for example, is not JSON
         return Map(
             classes,
             self.steps(),
@@ -492,6 +490,12 @@ def steps_of(estimator: BaseEstimator) -> list[Step]:
     if not isinstance(estimator, Calibrator):
         return [Function(estimator.predict_proba)]
     return estimator._prediction_steps()
+
+
+def for_json(classes: AnyArray, names: list[Any] | None) -> tuple[list[Any], list[Any] | None]:
+    """Labels and names of columns as JSON holds them: other labels as texts, no names if one is, say, a date."""
+    labels = [label if isinstance(label, (bool, int, float, str)) else str(label) for label in classes.tolist()]
+    return labels, names if names is not None and all(isinstance(name, (int, str)) for name in names) else None
 
 
 def has_steps(calibrator: Any) -> bool:

@@ -33,13 +33,7 @@ _SAMPLE_SHARE = 0.25
 
 
 def rows_in_memory(memory_mb: float, n_columns: int) -> int:
-    """How many rows the sample may have.
-
-    Examples
-    --------
-    >>> rows_in_memory(512, 10)
-    279620
-    """
+    """How many rows the sample may have."""
     return max(256, int(_SAMPLE_SHARE * memory_mb * 2**20 / (_BYTES * _MATRICES * max(n_columns, 2))))
 
 

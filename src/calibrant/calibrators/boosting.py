@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from numbers import Real
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class _BoostedCalibrator(Calibrator):
     n_jobs: PositiveInt = 1
     random_state: NotNegativeInt = 0
 
+    _package: ClassVar[str]
+
     def _fit(self, sample: Sample) -> None:
         self._import()
         self._smoothing = laplace_weight(sample.total)
@@ -93,9 +95,9 @@ class _BoostedCalibrator(Calibrator):
         """Logits to start from; a little of the uniform distribution lets trees correct an exact zero."""
         return log_probabilities(mix_with_uniform(np.exp(x), self._smoothing))
 
-    @abstractmethod
     def _import(self) -> ModuleType:
         """The package, or an error that says how to install it."""
+        return require(self._package, extra="trees")
 
     @abstractmethod
     def _train(self, train: _Rows, test: _Rows, k: int) -> Booster:
@@ -139,8 +141,7 @@ class LightGBMCalibrator(_BoostedCalibrator):
     100
     """
 
-    def _import(self) -> ModuleType:
-        return require("lightgbm", extra="trees")
+    _package = "lightgbm"
 
     def _train(self, train: _Rows, test: _Rows, k: int) -> Booster:
         lightgbm = self._import()
@@ -175,16 +176,9 @@ class XGBoostCalibrator(_BoostedCalibrator):
     References
     ----------
     T. Chen and C. Guestrin. XGBoost: a scalable tree boosting system. KDD 2016.
-
-    Examples
-    --------
-    >>> from calibrant.calibrators import XGBoostCalibrator
-    >>> XGBoostCalibrator(max_rounds=100).get_params()["max_rounds"]
-    100
     """
 
-    def _import(self) -> ModuleType:
-        return require("xgboost", extra="trees")
+    _package = "xgboost"
 
     def _train(self, train: _Rows, test: _Rows, k: int) -> Booster:
         xgboost = self._import()
@@ -221,16 +215,9 @@ class CatBoostCalibrator(_BoostedCalibrator):
     References
     ----------
     L. Prokhorenkova et al. CatBoost: unbiased boosting with categorical features. NeurIPS 2018.
-
-    Examples
-    --------
-    >>> from calibrant.calibrators import CatBoostCalibrator
-    >>> CatBoostCalibrator(max_rounds=100).get_params()["max_rounds"]
-    100
     """
 
-    def _import(self) -> ModuleType:
-        return require("catboost", extra="trees")
+    _package = "catboost"
 
     def _train(self, train: _Rows, test: _Rows, k: int) -> Booster:
         catboost = self._import()

@@ -29,13 +29,7 @@ _MEMORY_MB, _MEMORY_TO_DRAW_FROM = 512.0, 4096.0
 
 
 def needs_dispatch(X: object) -> bool:
-    """Whether predictions are not an array in memory.
-
-    Examples
-    --------
-    >>> needs_dispatch(np.zeros((2, 2)))
-    False
-    """
+    """Whether predictions are not an array in memory."""
     return type(X) is not np.ndarray and (isinstance(X, TopK) or is_tensor(X) or is_dask(X))
 
 

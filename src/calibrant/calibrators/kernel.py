@@ -110,37 +110,31 @@ class KernelCalibrator(Calibrator):
         rows, mass = _merge(np.clip(p, _EDGE, 1.0 - _EDGE), y, weight)
         largest = np.log1p(-_EDGE) - np.log(_EDGE)
         # The kernel is sqrt(h)/2 wide in arcsin(sqrt(p)), and a power of p next to 0 and 1: nodes for both.
-        angle = np.linspace(0.0, 0.5 * np.pi, int(np.clip(np.ceil(63.0 / np.sqrt(self.bandwidth_)), 64, _MOST_NODES)))[
-            1:-1
-        ]
-        inner = 2.0 * np.log(np.tan(angle))
+        n_nodes = int(np.clip(np.ceil(63.0 / np.sqrt(self.bandwidth_)), 64, _MOST_NODES))
+        inner = 2.0 * np.log(np.tan(np.linspace(0.0, 0.5 * np.pi, n_nodes)[1:-1]))
         outer = np.linspace(-largest, largest, 513)
         nodes = np.sort(np.concatenate([outer, inner[np.abs(inner) < largest]]))
         nodes = nodes[np.concatenate([[True], np.diff(nodes) > 1e-6])]
-        log_rest, log_p = -np.logaddexp(0.0, nodes), -np.logaddexp(0.0, -nodes)
-        self.nodes_ = nodes
         average, step = _average(rows, mass, self.bandwidth_), max(1, _BLOCK // len(rows))
-        points = np.column_stack([log_rest, log_p])
+        points = np.column_stack([-np.logaddexp(0.0, nodes), -np.logaddexp(0.0, -nodes)])
         parts = [run(average, points[start : start + step])[:, 1] for start in range(0, len(points), step)]
-        self.values_ = np.concatenate(parts)
+        self.nodes_, self.values_ = nodes, np.concatenate(parts)
         self.curvature_ = second_derivatives(self.nodes_, self.values_)
 
 
 def _merge(p: FloatArray, y: IntArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rows (m, 2) and their mass by label (m, 2); many rows become the centroids of small cells."""
     labels = (y == 1).astype(np.int64)
-    if len(p) <= _CELLS:
-        mass = np.zeros((len(p), 2))
-        mass[np.arange(len(p)), labels] = weight
-        return np.column_stack([1.0 - p, p]), mass
-    cell = np.minimum((np.arcsin(np.sqrt(p)) * (2.0 * _CELLS / np.pi)).astype(np.int64), _CELLS - 1)
-    code = 2 * cell + labels
-    total = np.bincount(code, weights=weight, minlength=2 * _CELLS)
-    used = np.flatnonzero(total > 0.0)
-    center = np.bincount(code, weights=weight * p, minlength=2 * _CELLS)[used] / total[used]
-    mass = np.zeros((len(used), 2))
-    mass[np.arange(len(used)), used % 2] = total[used]
-    return np.column_stack([1.0 - center, center]), mass
+    if len(p) > _CELLS:
+        cell = np.minimum((np.arcsin(np.sqrt(p)) * (2.0 * _CELLS / np.pi)).astype(np.int64), _CELLS - 1)
+        code = 2 * cell + labels
+        total = np.bincount(code, weights=weight, minlength=2 * _CELLS)
+        used = np.flatnonzero(total > 0.0)
+        p = np.bincount(code, weights=weight * p, minlength=2 * _CELLS)[used] / total[used]
+        labels, weight = used % 2, np.asarray(total[used], dtype=np.float64)
+    mass = np.zeros((len(p), 2))
+    mass[np.arange(len(p)), labels] = weight
+    return np.column_stack([1.0 - p, p]), mass
 
 
 def _average(rows: FloatArray, mass: FloatArray, bandwidth: float) -> list[Step]:

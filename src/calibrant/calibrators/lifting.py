@@ -135,7 +135,13 @@ class BinaryMethod(Calibrator):
 
 
 class _Lifted(Calibrator, kw_only=False):
-    """Base of the two wrappers: a binary calibrator and how it is lifted."""
+    """Base of the two wrappers: a binary calibrator and how it is lifted.
+
+    Parameters
+    ----------
+    method : estimator
+        A binary calibrator: any estimator with `fit(P, y)` and `predict_proba(P)` for two columns.
+    """
 
     _lift: ClassVar[Lift]
 
@@ -159,11 +165,6 @@ class _Lifted(Calibrator, kw_only=False):
 class OneVsRestCalibrator(_Lifted):
     """Lift a binary calibrator to any number of classes, one class against the rest.
 
-    Parameters
-    ----------
-    method : estimator
-        A binary calibrator: any estimator with `fit(P, y)` and `predict_proba(P)` for two columns.
-
     Attributes
     ----------
     estimators_ : list
@@ -186,26 +187,11 @@ class OneVsRestCalibrator(_Lifted):
 class OneVsOneCalibrator(_Lifted):
     """Lift a binary calibrator to any number of classes, one pair of classes at a time.
 
-    Parameters
-    ----------
-    method : estimator
-        A binary calibrator: any estimator with `fit(P, y)` and `predict_proba(P)` for two columns.
-
     Attributes
     ----------
     estimators_ : list
         The fitted binary calibrators of the pairs (0, 1), (0, 2), ..., (k-2, k-1). A pair of which no row was seen
         keeps its predictions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.calibrators import IsotonicCalibrator
-    >>> from calibrant import OneVsOneCalibrator
-    >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=200)
-    >>> calibrator = OneVsOneCalibrator(IsotonicCalibrator()).fit(P, P.argmax(axis=1))
-    >>> calibrator.predict_proba([[0.1, 0.1, 0.8]])
-    array([[0., 0., 1.]])
     """
 
     _lift = LIFTS["ovo"]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.base import Calibrator, for_json
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.label_shrinkage import fit_labels, own_steps
 from calibrant.calibrators.parameters import ColumnLabels, NotNegativeInt, Parameters
@@ -201,12 +201,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
     def to_map(self) -> Map:
         """The fitted map by itself, which needs NumPy alone: see `calibrant.runtime`."""
         steps = self.steps()
-        labels = [
-            label if isinstance(label, (bool, int, float, str)) else str(label) for label in self.classes_.tolist()
-        ]
-        names = self._column_names
-        if names is not None and not all(isinstance(name, (int, str)) for name in names):
-            names = None
+        labels, names = for_json(self.classes_, self._column_names)
         return Map(labels, steps, self.takes_logits, method=type(self).__name__, names=names, independent=True)
 
     def _runs_by_steps(self) -> bool:

@@ -128,13 +128,7 @@ def _make_constructor(cls: type[Parameters], kw_only: bool) -> None:
 
 
 def constraints_of(hint: Any) -> list[object]:
-    """A type as scikit-learn's constraints.
-
-    Examples
-    --------
-    >>> constraints_of(bool | Literal["auto"] | None)
-    ['boolean', <sklearn.utils._param_validation.StrOptions object at ...>, None]
-    """
+    """A type as scikit-learn's constraints."""
     if get_origin(hint) is Annotated:
         return list(hint.__metadata__)
     if get_origin(hint) in (Union, UnionType):

@@ -24,10 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.state import StateCheck
 from calibrant.confidence import check_level, student_stretch
-from calibrant.inputs.predictions import rounding_of
 from calibrant.progress import ProgressBar
 from calibrant.random_numbers import generator
-from calibrant.runtime import predict
 from calibrant.sample import Sample
 from calibrant.softmax.delta_method import log_odds_variances
 from calibrant.softmax.rows.row_source import FeatureMap, Features
@@ -48,7 +46,6 @@ from calibrant.steps import (
 from calibrant.steps.branches import rest
 from calibrant.steps.interval_ends import FARTHEST, DeltaEnds
 from calibrant.steps.step import NotSupportedError
-from calibrant.threads import limit
 from calibrant.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -175,20 +172,9 @@ class ProbabilityIntervals:
                 f"This {type(self).__name__} has no intervals yet: call fit_intervals(X, y) with the rows it was "
                 "fitted to, then predict_interval."
             )
-        array, order = self._check_predictions(X)
-        k, logits, ends = len(self.classes_), self.takes_logits, Function(self._interval_function(level))
-        with limit():
-            out = predict(
-                [Log(), ends] if logits else [ends],
-                array,
-                order,
-                k=2 * k,
-                logits=logits,
-                renormalize=self.renormalize,
-                rounding=rounding_of(X),
-                scaling=self._score_step,
-            )
-        return out.reshape(len(out), 2, k).transpose(0, 2, 1)
+        ends = Function(self._interval_function(level))
+        out = self._run(X, [Log(), ends] if self.takes_logits else [ends], each=2)
+        return out.reshape(len(out), 2, len(self.classes_)).transpose(0, 2, 1)
 
     def _interval_function(self: Any, level: float) -> Callable[[FloatArray], FloatArray]:
         """What makes the lower and the upper ends (n, 2 k) of probabilities, or of their logarithms for logits."""

@@ -96,25 +96,11 @@ class CalibratorInfo:
         return factory(**{**self.parameters, **parameters})
 
     def get_params(self) -> dict[str, Any]:
-        """All parameters of the method with their default values.
-
-        Examples
-        --------
-        >>> from calibrant import calibrator_info
-        >>> calibrator_info("hist-quantile").get_params()["n_bins"]
-        10
-        """
+        """All parameters of the method with their default values."""
         return dict(self.make().get_params(deep=False))
 
     def supports(self, n_classes: int) -> bool:
-        """Whether the method can be fitted to this many classes.
-
-        Examples
-        --------
-        >>> from calibrant import calibrator_info
-        >>> calibrator_info("quadratic").supports(3)
-        False
-        """
+        """Whether the method can be fitted to this many classes."""
         return self.binary if n_classes == 2 else self.multiclass
 
 
@@ -126,14 +112,8 @@ def register_calibrator(name: str, factory: str | Callable[..., object], descrip
 
     Parameters
     ----------
-    name : str
-        What `get_calibrator` and the command line call it.
-    factory : class, function or str
-        What makes an unfitted estimator; a string ``"package.module:Class"`` is imported on first use.
-    description : str
-        One line.
-    **facts
-        `label`, `family`, `aliases`, `reference`, `binary`, `parameters` and so on: see `CalibratorInfo`.
+    name, factory, description, **facts
+        The attributes of `CalibratorInfo`.
 
     Examples
     --------

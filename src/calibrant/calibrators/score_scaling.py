@@ -51,13 +51,6 @@ def find_scale(sample: Sample, direction: int = 0) -> ScoreScale:
     """The scale of labelled scores, the values of `sample`: one column, that of the second class, or one per class.
 
     `direction` is the sign of the factor; 0 makes it positive unless the labels clearly say otherwise.
-
-    Examples
-    --------
-    >>> scores, defaulted = np.array([[700.0], [500.0], [650.0], [450.0]]), np.array([0, 1, 0, 1])
-    >>> found = find_scale(Sample(np.tile(scores, (10, 1)), np.tile(defaulted, 10)))
-    >>> found.factor < 0
-    True
     """
     scores, weight = sample.values, sample.counts
     single = scores.shape[1] == 1

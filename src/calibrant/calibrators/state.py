@@ -21,20 +21,7 @@ LARGE = 1e100
 class StateCheck:
     """Checks of one calibrator's fitted state; each raises `ValueError` and marks the name as known.
 
-    Parameters
-    ----------
-    state : mapping from str to object
-        The fitted attributes.
-    fewest : int, default=2
-        The least number of classes: one where they are independent labels.
-
-    Examples
-    --------
-    >>> check = StateCheck({"classes_": np.array([0, 1]), "coef_": np.ones((2, 2))})
-    >>> check.array("coef_", check.k, 3)
-    Traceback (most recent call last):
-        ...
-    ValueError: coef_ has shape (2, 2), expected (2, 3)
+    There are at least `fewest` classes: one where they are independent labels.
     """
 
     def __init__(self, state: Mapping[str, Any], fewest: int = 2) -> None:
@@ -82,7 +69,7 @@ class StateCheck:
         value = self._get(name)
         # NumPy keeps integers beyond 64 bits as objects, with which nothing can be computed.
         beyond = isinstance(value, int) and abs(value) >= 2**63
-        if beyond or isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if beyond or not _is_number(value):
             raise ValueError(f"{name} should be a number{' of at most 64 bits' if beyond else ''}")
         if not low <= value <= high:
             raise ValueError(f"{name} is {float(value):.6g}, expected a number in [{low:g}, {high:g}]")
@@ -117,9 +104,10 @@ class StateCheck:
             if isinstance(kind, int):
                 self.array(name, kind, low=-np.inf, high=np.inf)
             elif kind is float:
-                self.require(_can_be_said(value), f"{name} should be a number")
+                self.require(_is_number(value) and abs(value) <= LARGE, f"{name} should be a number")
             elif kind is dict and isinstance(value, dict):
-                self.require(all(map(_can_be_said, value.values())), f"{name} should hold numbers")
+                said = all(_is_number(one) and abs(one) <= LARGE for one in value.values())
+                self.require(said, f"{name} should hold numbers")
             else:
                 self.require(isinstance(value, kind), f"{name} should be a {kind.__name__}")
 
@@ -157,8 +145,5 @@ class StateCheck:
         self.require(not unknown, f"{owner}._check_state does not declare {', '.join(unknown)[:80]}")
 
 
-def _can_be_said(value: object) -> bool:
-    """Whether something is a number that summaries can compute with; an integer may have more than 64 bits."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return bool(-LARGE <= value <= LARGE)
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

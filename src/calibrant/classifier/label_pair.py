@@ -46,13 +46,6 @@ def label_log_odds(estimator: BaseEstimator, X: object, n_labels: int) -> FloatA
     """Log-odds (n, L) of a fitted classifier; decision values where it has no probabilities.
 
     Classifiers with several outputs give a list of arrays, one for each label, with the columns of `classes_`.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> tree = DecisionTreeClassifier().fit([[0], [1]], [[0, 1], [1, 1]])
-    >>> label_log_odds(tree, [[1]], 2).round(1)
-    array([[87.3, 87.3]])
     """
     if not hasattr(estimator, "predict_proba"):
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)

@@ -31,14 +31,7 @@ _LARGEST_SCORE = 30.0
 
 
 def response_method(estimator: BaseEstimator, *, decisions: bool = False) -> str:
-    """The method of a classifier that gives its scores; `decisions` prefers decision values to log-probabilities.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> response_method(LogisticRegression()), response_method(LogisticRegression(), decisions=True)
-    ('predict_log_proba', 'decision_function')
-    """
+    """The method of a classifier that gives its scores; `decisions` prefers decision values to log-probabilities."""
     return next(name for name in (_DECISIONS_FIRST if decisions else _LOGARITHMS_FIRST) if hasattr(estimator, name))
 
 
@@ -46,12 +39,6 @@ def log_scores(estimator: BaseEstimator, X: object, classes: AnyArray, *, decisi
     """Log-probabilities or decision values of a fitted classifier, one column for each of `classes`.
 
     Decision values of two classes are taken as log-odds, those of more as logits.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> log_scores(DecisionTreeClassifier().fit([[0], [1]], ["a", "c"]), [[1]], np.array(["a", "b", "c"]))
-    array([[-inf, -inf,   0.]])
     """
     method = response_method(estimator, decisions=decisions)
     with np.errstate(divide="ignore"):
@@ -114,17 +101,7 @@ class CalibratedPair:
     scaling: Scale | None = None
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Calibrated probabilities, one column per class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            What the classifier takes.
-
-        Returns
-        -------
-        p : ndarray of shape (n, k)
-        """
+        """Calibrated probabilities of what the classifier takes, one column per class."""
         calibrator = self.calibrators[0]
         scores = log_scores(self.estimator, X, self.classes, decisions=self.decisions)
         scores = scores if self.scaling is None else self.scaling.apply(scores)
@@ -202,14 +179,7 @@ def fit_calibrator(pair: CalibratedPair, sample: Sample) -> None:
 
 
 def in_canonical_order(sample: Sample) -> Sample:
-    """The rows in an order that depends on their content only, with repetitions for whole counts.
-
-    Examples
-    --------
-    >>> x = np.array([[0.0, 3.0], [2.0, 1.0]])
-    >>> in_canonical_order(Sample(x, np.array([1, 0]), np.array([2.0, 1.0]), logs=True)).y
-    array([0, 1, 1])
-    """
+    """The rows in an order that depends on their content only, with repetitions for whole counts."""
     direction = np.random.default_rng(0).random(sample.n_classes)
     # Not a matrix product, whose rounding depends on the place of a row.
     key = (np.clip(sample.x, -1e3, 1e3) * direction).sum(axis=1)

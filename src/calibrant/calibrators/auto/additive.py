@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.scaling.temperature import check_temperature, scaled_logs
+from calibrant.calibrators.scaling.temperature import ScalesFirst
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
 from calibrant.softmax.penalties import Ridge
@@ -205,18 +204,11 @@ def fit_path(
 class _AdditiveState:
     """What a fit of the additive model leaves behind."""
 
-    inverse_temperature_: float
-    input_smoothing_: float
-    _output_smoothing: float
     coef_: FloatArray
 
 
-class AdditiveCalibrator(_AdditiveState, Calibrator):
+class AdditiveCalibrator(_AdditiveState, ScalesFirst):
     """What calibrators made of the additive model share: temperature scaling underneath, kernel features, logits."""
-
-    def _scaling(self) -> list[Step]:
-        """The steps to temperature-scaled log-probabilities."""
-        return scaled_logs(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
 
     def _scaled(self, sample: Sample) -> Sample:
         """The same rows with temperature-scaled log-probabilities."""
@@ -243,7 +235,6 @@ class AdditiveCalibrator(_AdditiveState, Calibrator):
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        check_temperature(state)
         k = state.k
         landmarks = state.array("landmarks_", None, 2 * k)
         length, n_kernel = state.array("whitening_", None, None).shape

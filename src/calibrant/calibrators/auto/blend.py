@@ -34,13 +34,7 @@ def log_losses(z: FloatArray, y: IntArray) -> FloatArray:
 
 
 def mean_log_loss(z: FloatArray, y: IntArray, weight: FloatArray | None) -> float:
-    """Mean log loss at logits `z` (k, n), with the floor that metrics and reports have.
-
-    Examples
-    --------
-    >>> round(mean_log_loss(np.array([[0.0, 0.0], [0.0, -87.0]]), np.array([0, 1]), None), 2)
-    17.62
-    """
+    """Mean log loss at logits `z` (k, n), with the floor that metrics and reports have."""
     return float(np.average(np.minimum(log_losses(z, y), -np.log(LOSS_FLOOR)), weights=weight))
 
 
@@ -50,13 +44,7 @@ def at_labels(z: FloatArray, y: IntArray) -> FloatArray:
 
 
 def likelihood_weights(losses: FloatArray, n: float) -> FloatArray:
-    """Weights ``exp(−n ΔCV / 2)`` of candidates with mean cross-validated `losses`.
-
-    Examples
-    --------
-    >>> likelihood_weights(np.array([0.5, 0.5, 0.9]), 100).round(3)
-    array([0.5, 0.5, 0. ])
-    """
+    """Weights ``exp(−n ΔCV / 2)`` of candidates with mean cross-validated `losses`."""
     w = np.exp(-(losses - losses.min()) * n / 2.0)
     return np.asarray(w / w.sum())
 
@@ -126,12 +114,6 @@ def pool_weight(
     `counts` are pseudo-observations that only
     the blend, and only the original, could explain. The objective is concave. If the blend's log-likelihood is larger
     by more than `overwhelming`, the share is zero: what is left of it would only carry the original's bias.
-
-    Examples
-    --------
-    >>> blended, original = np.full(40, 0.6), np.full(40, 0.6)
-    >>> round(pool_weight(blended, original, np.ones(40), (1.0, 2.0)), 3)  # nothing tells them apart
-    0.667
     """
     if evidence(blended, original, each) > overwhelming:
         return 0.0

@@ -24,10 +24,9 @@ from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES,
 from calibrant.calibrators.auto.plan import Plan, make_plan, most_rows
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
 from calibrant.calibrators.parameters import AnySeed, NotNegativeInt
-from calibrant.calibrators.scaling.temperature import WEAK_PRIOR, learn_temperature
+from calibrant.calibrators.scaling.temperature import WEAK_PRIOR
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
-from calibrant.simplex import laplace_weight
 from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.steps import (
     KeepTop,
@@ -93,8 +92,6 @@ class AutoCalibrator(AdditiveCalibrator, kw_only=False):
         weights of the blend are chosen on the same folds.
     details_ : dict
         For each member what was chosen inside: the strength, the loss at each strength, the rounds of boosting.
-    inverse_temperature_, input_smoothing_ : float
-        Of the temperature scaling underneath.
     identity_weight_ : float
         The share of the unchanged predictions.
     input_factors_, class_factors_ : ndarrays of shape (k,)
@@ -155,10 +152,7 @@ class AutoCalibrator(AdditiveCalibrator, kw_only=False):
         if off and not self._keeps_top:
             self.input_factors_ = np.exp(matching_intercepts(sample, off))
             sample = sample.with_values(run_from_logs([*_times(self.input_factors_), Log()], sample.x.copy()))
-        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
-            ArrayRows(sample), plan.input_smoothing, WEAK_PRIOR
-        )
-        self._output_smoothing = laplace_weight(sample.total)
+        self._learn_scaling(ArrayRows(sample), plan.input_smoothing, WEAK_PRIOR)
         scaled = self._scaled(sample)
         kernel = KernelFeatures.choose(scaled.x.T, plan.n_landmarks, rng)
         seed = int(rng.randint(2**31 - 1))

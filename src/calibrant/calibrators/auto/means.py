@@ -30,13 +30,7 @@ _TOL = 1e-10
 
 
 def classes_off(said: FloatArray, seen: FloatArray, n: float) -> list[int]:
-    """Classes whose mean prediction `said` is off the frequency `seen` of `n` rows, the most certain first.
-
-    Examples
-    --------
-    >>> classes_off(np.array([0.5, 0.3, 0.2]), np.array([0.5, 0.25, 0.25]), 2000)
-    [1, 2]
-    """
+    """Classes whose mean prediction `said` is off the frequency `seen` of `n` rows, the most certain first."""
     many = len(seen) > _MANY_CLASSES
     likely = np.maximum(seen, said) if many else seen
     error = np.sqrt(np.maximum(likely * (1.0 - likely), 1.0 / n) / n)
@@ -49,13 +43,6 @@ def matching_intercepts(sample: Sample, off: list[int]) -> FloatArray:
 
     The likelihood of a softmax model is largest, as a function of
     an intercept, where the mean prediction equals the frequency.
-
-    Examples
-    --------
-    >>> p, y = np.full((100, 2), 0.5), np.repeat([0, 1], [80, 20])
-    >>> found = np.exp(np.log(p) + matching_intercepts(Sample(p, y), [1]))
-    >>> (found / found.sum(axis=1, keepdims=True))[0].round(6)
-    array([0.8, 0.2])
     """
     rows, k = sample.class_counts, sample.n_classes
     free = [j for j in off if min(rows[j], rows.sum() - rows[j]) >= _LEAST_ROWS]

@@ -109,16 +109,7 @@ class PathFit:
 class CrossFit:
     """The rows, folds and features that all members share.
 
-    Parameters
-    ----------
-    sample : Sample
-        Temperature-scaled log-probabilities with labels.
-    fold : ndarray of shape (n,)
-        The fold each row belongs to.
-    kernel : KernelFeatures
-        Nyström features, possibly none.
-    diagonal : bool, default=False
-        Whether no member has a matrix of coefficients: see `FeatureLayout`.
+    The sample holds temperature-scaled log-probabilities; `diagonal`, no member has a matrix of coefficients.
     """
 
     def __init__(self, sample: Sample, fold: IntArray, kernel: KernelFeatures, *, diagonal: bool = False) -> None:

@@ -16,10 +16,8 @@ from sklearn.utils import check_random_state
 from calibrant.calibrators.auto.additive import FACTORS, STRONGEST, AdditiveCalibrator, KernelFeatures, fit_path
 from calibrant.calibrators.auto.members import CrossFit
 from calibrant.calibrators.parameters import AnySeed, AtLeastTwo, InputSmoothing, NotNegativeInt, Positive
-from calibrant.calibrators.scaling.temperature import learn_temperature
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.simplex import laplace_weight
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.softmax.solvers import solve
@@ -61,8 +59,6 @@ class SQSCalibrator(AdditiveCalibrator, kw_only=False):
         The factor, or the geometric mean of the averaged ones.
     scores_ : dict
         Cross-validated log loss at each factor; empty for a given one.
-    inverse_temperature_, input_smoothing_ : float
-        Of the temperature scaling underneath.
 
     Examples
     --------
@@ -89,8 +85,7 @@ class SQSCalibrator(AdditiveCalibrator, kw_only=False):
 
     def _fit(self, sample: Sample) -> None:
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(ArrayRows(sample), self.input_smoothing)
-        self._output_smoothing = laplace_weight(sample.total)
+        self._learn_scaling(ArrayRows(sample), self.input_smoothing)
         scaled = self._scaled(sample)
         kernel = KernelFeatures.choose(scaled.x.T, min(self.n_landmarks, sample.n_rows), rng)
         self._store_kernel(kernel)

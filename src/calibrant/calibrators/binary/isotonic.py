@@ -101,15 +101,7 @@ class CenteredIsotonicCalibrator(IsotonicCalibrator):
 
 
 def isotonic_steps(grouped: Grouped) -> tuple[FloatArray, IntArray]:
-    """The isotonic fit of each group, and the first group of each constant step.
-
-    Examples
-    --------
-    >>> one = np.ones(4)
-    >>> grouped = Grouped(np.array([0.1, 0.2, 0.6, 0.9]), one, np.array([0.0, 1.0, 0.0, 1.0]))
-    >>> isotonic_steps(grouped)
-    (array([0. , 0.5, 0.5, 1. ]), array([0, 1, 3]))
-    """
+    """The isotonic fit of each group, and the first group of each constant step."""
     value = isotonic_regression(grouped.positive / grouped.weight, sample_weight=grouped.weight)
     value = np.clip(value, 0.0, 1.0)
     starts = np.flatnonzero(np.concatenate([[True], value[1:] != value[:-1]]))

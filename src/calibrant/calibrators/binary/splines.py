@@ -300,16 +300,6 @@ class CDFSplineCalibrator(BinaryMethod):
     ----------
     K. Gupta, A. Rahimi, T. Ajanthan, T. Mensink, C. Sminchisescu and R. Hartley. Calibration of neural networks
     using splines. ICLR 2021.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.calibrators import CDFSplineCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.random(5000)
-    >>> calibrator = CDFSplineCalibrator().fit(P, rng.random(5000) < P**2)
-    >>> calibrator.predict_proba([0.6])[:, 1].round(1)
-    array([0.4])
     """
 
     n_knots: Annotated[int, Interval(Integral, 3, None, closed="left")] = 6

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.parameters import NotNegative
 from calibrant.calibrators.probability_intervals import LogitModel
-from calibrant.calibrators.scaling.regularisation import McpGamma, PenalisedCalibrator, delta_covariance, make_penalty
+from calibrant.calibrators.scaling.structured import McpGamma, PenalisedCalibrator, delta_covariance, make_penalty
 from calibrant.calibrators.scaling.temperature import learn_input_weight, mixed_logs
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample

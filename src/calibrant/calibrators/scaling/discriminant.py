@@ -20,15 +20,10 @@ from scipy.sparse import csr_array
 
 from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.parameters import InputSmoothing, NotNegative, PositiveInt
-from calibrant.calibrators.scaling.temperature import (
-    WEAK_PRIOR,
-    check_temperature,
-    learn_temperature,
-    scaled_logs,
-)
+from calibrant.calibrators.scaling.temperature import WEAK_PRIOR, ScalesFirst
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.simplex import laplace_weight, log_softmax, softmax_inplace
+from calibrant.simplex import log_softmax, softmax_inplace
 from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Linear, Softmax, Step
 from calibrant.typing import FloatArray
@@ -87,15 +82,7 @@ class ClassSums(NamedTuple):
 
 
 def class_sums(block: Sample, coef: FloatArray, intercept: FloatArray) -> ClassSums:
-    """The sums of log-probabilities, with the softmax of a linear function of them as expected labels.
-
-    Examples
-    --------
-    >>> block = Sample(np.array([[0.8, 0.2], [0.4, 0.6]]), np.array([0, 0]), counts=np.array([1.0, 3.0]))
-    >>> found = class_sums(block, np.eye(2), np.zeros(2))
-    >>> found.counts, found.expected_counts
-    (array([4., 0.]), array([2., 2.]))
-    """
+    """The sums of log-probabilities, with the softmax of a linear function of them as expected labels."""
     return feature_sums(block, block.x, softmax_inplace(block.x @ coef.T + intercept))
 
 
@@ -111,16 +98,7 @@ def feature_sums(block: Sample, x: FloatArray, expected: FloatArray) -> ClassSum
 
 
 def discriminant_map(sums: ClassSums, shrinkage: float, prior_rows: float) -> AffineMap:
-    """Linear discriminant analysis: class means and one covariance, shrunk to the mean and to a sphere.
-
-    Examples
-    --------
-    >>> x = np.log([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
-    >>> block = Sample(x, np.array([0, 0, 1, 1]), logs=True)
-    >>> coef, intercept = discriminant_map(class_sums(block, np.eye(2), np.zeros(2)), 1.0, 0.0)
-    >>> (x @ coef.T + intercept).argmax(axis=1)
-    array([0, 0, 1, 1])
-    """
+    """Linear discriminant analysis: class means and one covariance, shrunk to the mean and to a sphere."""
     n, counts, mean = sums.total, sums.counts, sums.mean
     k = len(counts)
     shifted = sums.shifted()
@@ -136,14 +114,6 @@ def change_of_map(sums: ClassSums, shrinkage: float, prior_rows: float, prior_co
 
     Class means are shrunk to the expected ones, as if `prior_rows` rows of each class had been as expected, and class
     counts as if `prior_counts` times as many rows as there are classes had been.
-
-    Examples
-    --------
-    >>> x = np.log([[0.5, 0.5], [0.5, 0.5], [0.2, 0.8], [0.8, 0.2]])
-    >>> block = Sample(x, np.array([0, 1, 1, 0]), logs=True)
-    >>> coef, intercept = change_of_map(class_sums(block, np.eye(2), np.zeros(2)), 1.0, 20.0)
-    >>> bool(coef[0, 0] > 0.0 > coef[0, 1])  # the probabilities were too close to the average
-    True
     """
     n, counts, mean = sums.total, sums.counts, sums.mean
     k = len(counts)
@@ -239,7 +209,7 @@ def _ridge(rows: Rows, shrinkage: float) -> float:
     return shrinkage * k**2 / (k**2 + rows.total_weight)
 
 
-class GaussianCalibrator(RowsCalibrator, kw_only=False):
+class GaussianCalibrator(RowsCalibrator, ScalesFirst, kw_only=False):
     """Matrix scaling by the Gaussian model of log-probabilities: closed form, milliseconds for a hundred classes.
 
     On temperature-scaled log-probabilities ``X = log q`` the logits are ``X + (B − B0) X + c``: what Bayes' rule makes
@@ -269,8 +239,6 @@ class GaussianCalibrator(RowsCalibrator, kw_only=False):
 
     Attributes
     ----------
-    inverse_temperature_, input_smoothing_ : float
-        Of the temperature scaling underneath.
     coef_ : ndarray of shape (k, k)
         The matrix that multiplies the temperature-scaled log-probabilities.
     intercept_ : ndarray of shape (k,)
@@ -296,23 +264,18 @@ class GaussianCalibrator(RowsCalibrator, kw_only=False):
     input_smoothing: InputSmoothing = "auto"
 
     def _fit_rows(self, rows: Rows) -> None:
-        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(rows, self.input_smoothing, WEAK_PRIOR)
-        self._output_smoothing = laplace_weight(rows.total_weight)
-        scaled = rows.mapped(self._preprocessing())
+        self._learn_scaling(rows, self.input_smoothing, WEAK_PRIOR)
+        scaled = rows.mapped(self._scaling())
         if self.relative:
             found = fit_relative(scaled, self.shrinkage, self.prior_rows, self.n_steps, checked=True)
         else:
             found = fit_discriminant(scaled, self.shrinkage, self.prior_rows)
         self.coef_, self.intercept_ = found
 
-    def _preprocessing(self) -> list[Step]:
-        return scaled_logs(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
-
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        check_temperature(state)
         state.array("coef_", state.k, state.k)
         state.array("intercept_", state.k)
 
     def steps(self) -> list[Step]:
-        return [*self._preprocessing(), Linear(self.coef_.T, self.intercept_), Softmax()]
+        return [*self._scaling(), Linear(self.coef_.T, self.intercept_), Softmax()]

@@ -8,31 +8,129 @@ vector scaling, matrix scaling and Dirichlet calibration.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant.calibrators.parameters import Finite, NotNegative
-from calibrant.calibrators.probability_intervals import LogitModel
-from calibrant.calibrators.scaling.regularisation import McpGamma, PenalisedCalibrator, delta_covariance, make_penalty
+from calibrant.calibrators.base import RowsCalibrator
+from calibrant.calibrators.parameters import AnySeed, Finite, InputSmoothing, NotNegative, PositiveInt, Tolerance
+from calibrant.calibrators.probability_intervals import MOST_COEFFICIENTS, LogitModel
 from calibrant.calibrators.scaling.temperature import (
     WEAK_PRIOR,
-    check_temperature,
+    ScalesFirst,
     learn_input_weight,
     learn_temperature,
     mixed_logs,
-    scaled_logs,
 )
 from calibrant.calibrators.state import StateCheck
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
+from calibrant.sklearn_private import Interval, StrOptions
+from calibrant.softmax.delta_method import coefficient_covariance
+from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.row_source import ArrayRows, Features, Rows, namespace, with_ones
+from calibrant.softmax.solvers import OPTIONS, solve
+from calibrant.softmax.solvers.solver import Solution
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
+SolverName = Annotated[str, StrOptions(OPTIONS)]
+McpGamma = Annotated[float, Interval(Real, 1, None, closed="neither")]
 
-class StructuredCalibrator(PenalisedCalibrator, kw_only=False):
+
+class PenalisedCalibrator(RowsCalibrator):
+    """Base of the penalised softmax calibrators: how input is smoothed, and how coefficients are found.
+
+    Parameters
+    ----------
+    input_smoothing : float in [0, 1), "auto", "laplace" or None
+        Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
+    random_state : int, RandomState instance or None
+        Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
+
+    Attributes
+    ----------
+    objective_, duality_gap_ : float
+        Mean loss plus penalty, and an upper bound of how far it is above the optimum (NaN where there is no dual).
+    residual_ : float
+        Newton decrement or prox-gradient residual where there is no gap.
+    n_iter_ : int
+        Number of iterations.
+    """
+
+    input_smoothing: InputSmoothing = None
+    solver: SolverName = "auto"
+    max_iter: PositiveInt | None = None
+    tol: Tolerance = None
+    random_state: AnySeed = None
+
+    def _solve(self, problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray | None = None) -> FloatArray:
+        """Coefficients of the optimum, from `theta`; sets the certificate."""
+        solution = solve(
+            problem,
+            penalty,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            theta=theta,
+        )
+        warn_if_separable(solution.objective, penalty)
+        take_certificate(self, solution)
+        return solution.theta
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.information(*CERTIFICATE)
+
+
+#: What a fit says of its solution.
+CERTIFICATE = ("n_iter_", "objective_", "duality_gap_", "residual_")
+
+
+def take_certificate(calibrator: object, solution: Solution) -> None:
+    """Set the attributes that say how good a solution is."""
+    found = (solution.n_iter, solution.objective, solution.gap, solution.residual)
+    for name, value in zip(CERTIFICATE, found):
+        setattr(calibrator, name, value)
+
+
+def make_penalty(name: str | None, strength: FloatArray, groups: Any = None, mcp_gamma: float = 3.0) -> Penalty:
+    """The penalty called `name` with a strength for every coefficient."""
+    if name == "group_lasso":
+        return GroupLasso(strength, groups)
+    if name == "mcp":
+        return MCP(strength, mcp_gamma)
+    return NoPenalty(strength.shape) if name is None else {"ridge": Ridge, "lasso": Lasso}[name](strength)
+
+
+def warn_if_separable(loss: float, penalty: Penalty) -> None:
+    """Warn that an unpenalised fit has no finite optimum; the returned one is where the loss is zero to rounding."""
+    if loss < 1e-6 and not penalty.certifies:
+        warnings.warn(
+            "The calibration rows are perfectly separable: without a penalty there is no finite optimum, and the "
+            "calibrated probabilities are as extreme as the tolerance allows. Use a penalty or more data.",
+            CalibrationWarning,
+            stacklevel=2,
+        )
+
+
+def delta_covariance(
+    problem: ArrayProblem, theta: FloatArray, penalty: Penalty, sample: Sample, unshrunk: FloatArray | None = None
+) -> FloatArray | None:
+    """Covariance of the coefficients; `None` if there are too many, or the penalty sets some of them to zero."""
+    if not isinstance(penalty, Ridge) or theta.size > MOST_COEFFICIENTS:
+        return None
+    return coefficient_covariance(problem, theta, penalty.curvature, sample, unshrunk)
+
+
+class StructuredCalibrator(PenalisedCalibrator, ScalesFirst, kw_only=False):
     """What SVS and SMS share: preprocessing, penalty strengths and the map.
 
     The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of λ suits any number of classes and rows.
@@ -77,10 +175,10 @@ class StructuredCalibrator(PenalisedCalibrator, kw_only=False):
     def _fit_rows(self, rows: Rows) -> None:
         n, k = rows.total_weight, rows.n_classes
         if self.preprocess == "ts":
-            self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(rows, self.input_smoothing)
+            self._learn_scaling(rows, self.input_smoothing)
         else:
             self.inverse_temperature_, self.input_smoothing_ = 1.0, learn_input_weight(rows, self.input_smoothing)
-        self._output_smoothing = laplace_weight(n)
+            self._output_smoothing = laplace_weight(n)
         rows = rows.mapped(self._preprocessing())
         problem = rows.problem(self._features)
         penalty = make_penalty(self.penalty, *self._strengths(k, n), self.mcp_gamma)
@@ -110,15 +208,12 @@ class StructuredCalibrator(PenalisedCalibrator, kw_only=False):
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        check_temperature(state)
         state.array("coef_", *(state.k,) * self._coef_dimensions)
         state.array("intercept_", state.k)
 
     def _preprocessing(self) -> list[Step]:
         """The steps to log-probabilities after temperature scaling with smoothing, or of the mixed input as it is."""
-        if self.preprocess is None:
-            return mixed_logs(self.input_smoothing_)
-        return scaled_logs(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
+        return mixed_logs(self.input_smoothing_) if self.preprocess is None else self._scaling()
 
     def _start(self, rows: Rows, shape: tuple[int, int]) -> FloatArray | None:
         """Where the solver starts: at temperature scaling, also where that is not part of the preprocessing.
@@ -174,17 +269,6 @@ class SVSCalibrator(StructuredCalibrator, kw_only=False):
     References
     ----------
     Berta, Holzmüller, Jordan, Bach: "Structured matrix scaling for multi-class calibration", AISTATS 2026.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant import SVSCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.dirichlet(np.ones(3), size=300)
-    >>> y = [rng.choice(["a", "b", "c"], p=row) for row in p]
-    >>> svs = SVSCalibrator().fit(p, y)
-    >>> svs.coef_.shape, bool(svs.duality_gap_ < 1e-8)
-    ((3,), True)
     """
 
     lambda_off_diagonal: ClassVar[float]  # type: ignore[misc]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.calibrators.base import RowsCalibrator
+from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.parameters import InputSmoothing
 from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.state import StateCheck
@@ -57,29 +57,42 @@ def mixed_logs(weight: float) -> list[Step]:
     return [Mix(weight), Log()] if weight else [Log()]
 
 
-def temperature_scaled(inverse_temperature: float, input_weight: float, smoothing: float) -> list[Step]:
-    """The steps from probabilities p to ``(1 − s) S(α log p') + s / k``."""
-    smooth = [Mix(smoothing)] if smoothing else []
-    return [*mixed_logs(input_weight), Scale(inverse_temperature), Softmax(), *smooth]
+class ScalesFirst(Calibrator):
+    """Base of temperature scaling and of what is fitted on top of it.
 
+    Attributes
+    ----------
+    inverse_temperature_, input_smoothing_ : float
+        Of the temperature scaling underneath.
+    """
 
-def scaled_logs(inverse_temperature: float, input_weight: float, smoothing: float) -> list[Step]:
-    """The steps from probabilities to logarithms of what `temperature_scaled` makes of them."""
-    return [*temperature_scaled(inverse_temperature, input_weight, smoothing), Log()]
+    def _learn_scaling(self, rows: Rows, input_smoothing: InputSmoothing, prior: float = 0.0) -> float:
+        """Learn temperature and mixture of the input, smooth the output; returns the mean log loss before that."""
+        self.inverse_temperature_, self.input_smoothing_, loss = learn_temperature(rows, input_smoothing, prior)
+        self._output_smoothing = laplace_weight(rows.total_weight)
+        return loss
+
+    def _temperature_scaled(self) -> list[Step]:
+        """The steps from probabilities p to ``(1 − s) S(α log p') + s / k``."""
+        smooth = [Mix(self._output_smoothing)] if self._output_smoothing else []
+        return [*mixed_logs(self.input_smoothing_), Scale(self.inverse_temperature_), Softmax(), *smooth]
+
+    def _scaling(self) -> list[Step]:
+        """The steps to temperature-scaled log-probabilities."""
+        return [*self._temperature_scaled(), Log()]
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.number("inverse_temperature_", low=0.0)
+        for share in ("input_smoothing_", "_output_smoothing"):
+            state.number(share, 0.0, 1.0)
 
 
 def _own_logits(x: FloatArray) -> Features:
     return Features(x.T, own=x.T[None])
 
 
-def check_temperature(state: StateCheck) -> None:
-    """Check the state that `temperature_scaled` is given."""
-    state.number("inverse_temperature_", low=0.0)
-    for share in ("input_smoothing_", "_output_smoothing"):
-        state.number(share, 0.0, 1.0)
-
-
-class TemperatureScalingCalibrator(RowsCalibrator, kw_only=False):
+class TemperatureScalingCalibrator(RowsCalibrator, ScalesFirst, kw_only=False):
     """Temperature scaling: one parameter that makes all predictions more or less confident.
 
     Parameters
@@ -126,10 +139,9 @@ class TemperatureScalingCalibrator(RowsCalibrator, kw_only=False):
         return self.inverse_temperature_
 
     def _fit_rows(self, rows: Rows) -> None:
-        self.inverse_temperature_, self.input_smoothing_, self.objective_ = learn_temperature(
-            rows, self.input_smoothing
-        )
-        self._output_smoothing = laplace_weight(rows.total_weight) if self.smoothing else 0.0
+        self.objective_ = self._learn_scaling(rows, self.input_smoothing)
+        if not self.smoothing:
+            self._output_smoothing = 0.0
 
     def _coefficient_covariance(self, sample: Sample) -> FloatArray:
         rows = ArrayRows(sample).mapped(mixed_logs(self.input_smoothing_))
@@ -140,8 +152,7 @@ class TemperatureScalingCalibrator(RowsCalibrator, kw_only=False):
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        check_temperature(state)
         state.information("objective_")
 
     def steps(self) -> list[Step]:
-        return temperature_scaled(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
+        return self._temperature_scaled()

@@ -70,7 +70,7 @@ class BySegment(_Segmented, Calibrator):
         seen.add(frame, numbers)
         for note in seen.notes():
             warnings.warn(note, CalibrationWarning, stacklevel=2)
-        return self._predict(X, numbers)
+        return self._run(X, beside=numbers)
 
     def to_map(self) -> Map:
         """The fitted map by itself, which needs NumPy alone: see `calibrant.runtime`."""
