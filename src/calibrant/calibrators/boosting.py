@@ -176,6 +176,12 @@ class XGBoostCalibrator(_BoostedCalibrator):
     References
     ----------
     T. Chen and C. Guestrin. XGBoost: a scalable tree boosting system. KDD 2016.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import XGBoostCalibrator
+    >>> XGBoostCalibrator(max_rounds=100)
+    XGBoostCalibrator(max_rounds=100)
     """
 
     _package = "xgboost"
@@ -215,6 +221,12 @@ class CatBoostCalibrator(_BoostedCalibrator):
     References
     ----------
     L. Prokhorenkova et al. CatBoost: unbiased boosting with categorical features. NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import CatBoostCalibrator
+    >>> CatBoostCalibrator(max_rounds=100)
+    CatBoostCalibrator(max_rounds=100)
     """
 
     _package = "catboost"

@@ -192,6 +192,14 @@ class OneVsOneCalibrator(_Lifted):
     estimators_ : list
         The fitted binary calibrators of the pairs (0, 1), (0, 2), ..., (k-2, k-1). A pair of which no row was seen
         keeps its predictions.
+
+    Examples
+    --------
+    >>> from calibrant import OneVsOneCalibrator
+    >>> from calibrant.calibrators import IsotonicCalibrator
+    >>> p = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]] * 10
+    >>> len(OneVsOneCalibrator(IsotonicCalibrator()).fit(p, [0, 1, 2] * 10).estimators_)
+    3
     """
 
     _lift = LIFTS["ovo"]

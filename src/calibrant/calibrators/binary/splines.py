@@ -300,6 +300,13 @@ class CDFSplineCalibrator(BinaryMethod):
     ----------
     K. Gupta, A. Rahimi, T. Ajanthan, T. Mensink, C. Sminchisescu and R. Hartley. Calibration of neural networks
     using splines. ICLR 2021.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import CDFSplineCalibrator
+    >>> calibrator = CDFSplineCalibrator().fit([0.1, 0.4, 0.6, 0.9] * 5, [0, 0, 0, 1] * 5)
+    >>> calibrator.predict_proba([0.6])[:, 1].round(2)
+    array([0.14])
     """
 
     n_knots: Annotated[int, Interval(Integral, 3, None, closed="left")] = 6

@@ -170,6 +170,13 @@ class DirichletCVCalibrator(_DirichletMap):
     ----------
     lambda_coef_, lambda_intercept_ : float
         The strengths chosen.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import DirichletCVCalibrator
+    >>> calibrator = DirichletCVCalibrator(lambdas_coef=[0.1, 1e-3])
+    >>> calibrator.fit([0.1, 0.4, 0.6, 0.9] * 5, [0, 1, 0, 1] * 5).lambda_coef_
+    0.1
     """
 
     lambdas_coef: Array | None = None

@@ -269,6 +269,13 @@ class SVSCalibrator(StructuredCalibrator, kw_only=False):
     References
     ----------
     Berta, Holzmüller, Jordan, Bach: "Structured matrix scaling for multi-class calibration", AISTATS 2026.
+
+    Examples
+    --------
+    >>> from calibrant import SVSCalibrator
+    >>> p = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]] * 10
+    >>> SVSCalibrator().fit(p, [0, 1, 2] * 10).coef_.round(2)
+    array([1.1, 1.1, 1.1])
     """
 
     lambda_off_diagonal: ClassVar[float]  # type: ignore[misc]
