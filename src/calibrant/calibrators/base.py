@@ -294,7 +294,9 @@ class Calibrator(
             return cast("AnyArray", dispatch_predict(self, X, partial(kept_steps, make=steps_of)))
         return self._run(X)
 
-    def _run(self, X: object, steps: Steps | None = None, *, each: int = 1, beside: FloatArray | None = None) -> AnyArray:
+    def _run(
+        self, X: object, steps: Steps | None = None, *, each: int = 1, beside: FloatArray | None = None
+    ) -> AnyArray:
         """Run the steps of the map, or others that give `each` numbers for every class, on predictions.
 
         `beside` (n, c) holds further numbers of each row, for maps that need them.
