@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,13 @@ import pytest
 from calibrant import CalibrationMonitor
 from calibrant.deployment.monitoring.exposition import prometheus_text
 from calibrant.deployment.monitoring.history import BatchSeenError
-from calibrant.deployment.monitoring.periods import in_words, missing_words, place_in_time
+from calibrant.deployment.monitoring.periods import (
+    in_words,
+    missing_periods,
+    missing_words,
+    period_of,
+    place_in_time,
+)
 from calibrant.runtime import canonical
 from tests.deployment.test_monitor import identity, stream
 
@@ -150,3 +157,20 @@ def test_the_text_for_prometheus_is_well_formed():
             assert line.startswith(name)
     assert {"calibrant_alarm", "calibrant_batch_expected", "calibrant_segment_evidence_log10"} <= known
     assert prometheus_text(CalibrationMonitor(identity(2)), "x").endswith("\n")
+
+
+def test_periods_by_name():
+    names = ("2026-03-14", "2026-W11", "2026-03", "2026-Q2", "2026")
+    days = ["2026-03-14", "2026-03-09", "2026-03-01", "2026-04-01", "2026-01-01"]
+    assert [str(place_in_time(name)[1]) for name in names] == days
+    lengths = ("day", "week", "month", "quarter", "year")
+    assert [place_in_time(name)[0] for name in names] == list(lengths)
+    last = ["2025-12-29", "2026-W01", "2025-12", "2025-Q4", "2025"]
+    assert [period_of(date(2025, 12, 29), length) for length in lengths] == last
+    words = ["14 March 2026", "week 11 of 2026", "March 2026", "quarter 2 of 2026", "2026"]
+    assert [in_words(name) for name in names] == words
+    assert in_words("north") == "batch north"
+    assert in_words("2026-01", "2026-02") == "January 2026 to February 2026"
+    spans = [("2026-01", "2026-02"), ("2026-05", "2026-05"), ("north", "north")]
+    assert missing_periods(spans) == ["2026-03", "2026-04"]
+    assert missing_words(missing_periods(spans)) == "There is no batch for March 2026, April 2026."

@@ -5,14 +5,14 @@ import json
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.stats import binom, hypergeom
 from sklearn.metrics import accuracy_score, log_loss
 
 import calibrant
 from calibrant import CalibrationMonitor, NoCalibrator, SegmentedCalibrator, get_calibrator
 from calibrant.deployment.monitoring import history
 from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
-from calibrant.deployment.monitoring.label_free import two_sample_p_values
+from calibrant.deployment.monitoring.label_free import Performance, two_sample_p_values
 from calibrant.files.stored.encoding import CalibratorFileError
 from calibrant.files.stored.persistence import load_monitor
 from calibrant.sample import Sample
@@ -364,3 +364,21 @@ def test_a_file_that_is_no_state_is_named(text, tmp_path):
     (tmp_path / "state.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(CalibratorFileError, match=r"state\.json: This is not the state of a monitor"):
         load_monitor(tmp_path / "state.json", identity(2))
+
+
+def test_the_table_of_batches_joins_the_older_half():
+    found = history.History()
+    for _ in range(201):
+        found.add(history.Record(10, 10, 0.0, 0.9, 0.9, 0.8, 10.0, 10.0))
+    assert (len(found.records), found.records[0].rows, found.records[-1].rows) == (131, 20, 10)
+
+
+def test_expected_accuracy_of_equal_rows():
+    sums = Performance.start(2)
+    sums.update(Sample(np.full((100, 2), [0.2, 0.8]), np.zeros(100, dtype=int)))
+    found = sums.estimates()["accuracy"]
+    assert found.value == pytest.approx(0.8)
+    # Close to what a binomial distribution says: its 2.5 % and 97.5 % quantiles, half a step further out.
+    low, high = binom.ppf([0.025, 0.975], 100, 0.8) / 100
+    assert found.low == pytest.approx(low, abs=0.01)
+    assert found.high == pytest.approx(high, abs=0.01)

@@ -9,7 +9,9 @@ import pytest
 
 from calibrant import CalibrationMonitor
 from calibrant.deployment.monitoring import findings
+from calibrant.deployment.monitoring.bets import log_shares, segment_names
 from calibrant.deployment.monitoring.findings import Change, Repair
+from calibrant.deployment.monitoring.monitor import factor, strength
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
 from calibrant.sample import Sample
@@ -213,3 +215,19 @@ def test_what_the_latest_rows_do_not_show_is_not_claimed(kind, label, predicted,
     assert str(change) == (
         f"The latest rows do not clearly show what is wrong: {said}; since about row 500, measured on 5,000 rows."
     )
+
+
+def test_evidence_in_numbers_and_words():
+    assert [factor(value) for value in (0.0, 8.5, 50.0)] == ["1.00", "4,915", "5.2 × 10²¹"]
+    evidence = np.log([0.5, 2.0, 5.0, 20.0, 50.0, 200.0])
+    words = ["none", "hardly any", "substantial", "strong", "very strong", "decisive"]
+    assert [strength(value) for value in evidence] == words
+
+
+def test_segments_are_named_and_share_the_capital():
+    both = segment_names({"region": ["west", "east"], "device": ["phone", "phone"]}, 2, {})[1]
+    assert both.tolist() == [["region = west", "device = phone"], ["region = east", "device = phone"]]
+    columns, names = segment_names(["west", "east"], 2, {})
+    assert (columns, names.tolist()) == (["segment"], [["west"], ["east"]])
+    shares = np.exp(list(log_shares(["west", "east"]).values()))
+    np.testing.assert_allclose(shares, [2 / 3, 1 / 6, 1 / 18])

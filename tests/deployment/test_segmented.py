@@ -14,10 +14,12 @@ from sklearn.exceptions import NotFittedError
 import calibrant
 from calibrant import CalibrationWarning, SegmentedCalibrator, get_calibrator
 from calibrant.deployment import AdaptedCalibrator, ChainedCalibrator
-from calibrant.deployment.segments.segment_correction import fit_correction
+from calibrant.deployment.segments.columns import cell_steps, level_name
+from calibrant.deployment.segments.segment_correction import fit_correction, kept_share
 from calibrant.metrics import log_loss
 from calibrant.sample import Sample
 from calibrant.softmax.rows.levels import LevelProblem
+from calibrant.steps import run
 
 TS = get_calibrator("ts")
 
@@ -321,3 +323,18 @@ def test_few_copies_of_one_row_leave_the_global_map(n: int) -> None:
     calibrator.fit(np.full((n, 2), 0.5), np.arange(n) % 2, segments=frame)
     assert not calibrator.intercept_.any()
     assert "too few rows" in calibrator.summary()
+
+
+def test_levels_cells_and_shares_by_hand() -> None:
+    assert level_name("age", np.array([20.0, 30.0]), 1) == "age from 20 to 30"
+    assert [level_name("age", np.array([20.0, 30.0]), code) for code in (0, 2, 3)] == [
+        "age below 20",
+        "age from 30",
+        "age missing",
+    ]
+    assert level_name("region", np.array(["", "north"]), 1) == "region = north"
+    assert level_name("region", np.array(["", "north"]), 0) == "region missing"
+    columns = {"region": np.array(["north", "south"]), "age": np.array([30.0])}
+    rows = np.array([[0.0, 20.0], [1.0, 40.0], [1.0, 20.0], [-1.0, 20.0]])
+    assert run(cell_steps(columns, np.array([[0, 0], [1, 1]]), 0), rows).ravel().tolist() == [0.0, 1.0, -1.0, -1.0]
+    assert [kept_share(gain, 0.01) for gain in (0.02, 0.01, -0.1)] == [0.5, 0.0, 0.0]

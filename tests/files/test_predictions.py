@@ -15,6 +15,7 @@ from calibrant.files.prediction_sets.experiments import (
     MemorySource,
     PredictionFileError,
     SplitPredictions,
+    as_fold,
     select_experiments,
     with_digest,
 )
@@ -350,3 +351,7 @@ def test_real_files_match_their_index(predictions_folder: Path) -> None:
         }
     assert {(*e.key, e.n_cal, e.n_classes) for e in source.experiments()} == rows
     source.load(source.experiments()[0])
+
+
+def test_folds_written_like_whole_numbers_are_numbers() -> None:
+    assert [as_fold(text) for text in ("2", "0", "r0f1", "00", "-1", "")] == [2, 0, "r0f1", "00", "-1", ""]

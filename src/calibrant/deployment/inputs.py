@@ -101,13 +101,6 @@ def class_shares(shares: Any, classes: AnyArray, name: str = "prior") -> FloatAr
     """Positive shares that sum to one, in the order of `classes`, from a mapping of labels or an array.
 
     Of two classes a number is the share of the second.
-
-    Examples
-    --------
-    >>> class_shares({"yes": 0.1, "no": 0.9}, np.array(["no", "yes"]))
-    array([0.9, 0.1])
-    >>> class_shares(0.02, np.array(["no", "yes"]))
-    array([0.98, 0.02])
     """
     labels = classes.tolist()
     if np.ndim(shares) == 0 and isinstance(shares, (Real, np.ndarray)) and not isinstance(shares, bool):

@@ -75,6 +75,7 @@ def test_protocol_against_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert protocol.N_INNER == 8
     monkeypatch.setattr(protocol, "N_INNER", 3)
     d = load_dataset("wine")
+    assert (d.features.shape, d.classes) == ((178, 13), ("class_0", "class_1", "class_2"))
     X, y = d.features.to_numpy(), d.labels
     got = predict_experiment(d, MODELS["LR"], fold=1, seed=3)
     rest, test = list(StratifiedKFold(10, shuffle=True, random_state=3).split(X, y))[1]

@@ -93,3 +93,4 @@ def test_a_third_of_the_suite_is_unseen_for_good():
     assert sorted([*suite.part("open"), *unseen]) == sorted(suite.part("all"))
     assert sum(name in BINARY for name in unseen) == 4
     assert list_datasets("standard", "unseen") == []
+    assert (len(list_datasets("distorted")), len(list_datasets("distorted", "unseen"))) == (15, 7)

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit
 
 from calibrant import get_calibrator
-from calibrant.bench.runs.drawn_rows import MIN_OTHERS, SPLIT, Draw, DrawnSource, drawn, with_drawn_labels
+from calibrant.bench.runs.drawn_rows import MIN_OTHERS, SPLIT, Draw, DrawnSource, draw_sizes, drawn, with_drawn_labels
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
 from calibrant.bench.runs.one_fit import Options, evaluate
 from calibrant.bench.runs.runner import run_benchmark
@@ -169,3 +169,11 @@ def test_a_run_with_draws_is_tidy_and_continues(source, tmp_path):
 def test_options_take_draws_or_a_limit():
     with pytest.raises(ValueError, match="draws have the size asked for"):
         Options(max_cal_rows=10, draw=Draw((10,)))
+
+
+def test_sizes_as_they_are_written():
+    assert draw_sizes("30, 100,30") == (30, 100)
+    assert draw_sizes("split") == (0,)
+    for wrong in ("0", "-3", "1.5", "all"):
+        with pytest.raises(ValueError, match="a draw is a number of rows or 'split', not"):
+            draw_sizes(f"30,{wrong}")

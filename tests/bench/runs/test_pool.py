@@ -15,9 +15,9 @@ import pytest
 
 from calibrant.bench.runs import pool
 from calibrant.bench.runs.method_spec import make_spec
-from calibrant.bench.runs.one_fit import Options, Setting, fit_method
+from calibrant.bench.runs.one_fit import Options, fit_method
 from calibrant.bench.runs.pool import Answer, Job, ProcessPool, Worker
-from calibrant.files.prediction_sets.experiments import SplitPredictions
+from calibrant.files.prediction_sets.experiments import Experiment, SplitPredictions
 from tests.bench.odd_methods import Scribbling, Shrink, ended, logarithm
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks")
@@ -25,16 +25,17 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes unde
 
 
 @pytest.fixture(scope="module")
-def setting() -> Setting:
+def setting() -> tuple[Experiment, SplitPredictions, Options]:
+    """An experiment as a job gives it to a process."""
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(3), 120), rng.integers(3, size=120)
     arrays = SplitPredictions.checked(p[:80], y[:80], p[80:], y[80:])
-    return Setting(arrays.describe("d", "m"), None, arrays, Options())
+    return arrays.describe("d", "m"), arrays, Options()
 
 
-def fit(setting: Setting, name: str, **parameters: object) -> Job:
+def fit(setting: tuple, name: str, **parameters: object) -> Job:
     spec = make_spec(f"tests.bench.odd_methods:{name}", parameters)
-    return Job(fit_method, (setting, spec), spec.make)
+    return Job(fit_method, (*setting, spec), spec.make)
 
 
 def done(worker: Worker, jobs: list[Job]) -> list[Answer]:
@@ -50,7 +51,7 @@ def process():
 
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @pytest.mark.parametrize("name", ["Overwriting", pytest.param("Forking", marks=posix), "Talkative"])
-def test_a_method_does_not_change_the_next_one(process: Worker, setting: Setting, name: str) -> None:
+def test_a_method_does_not_change_the_next_one(process: Worker, setting: tuple, name: str) -> None:
     alone, odd, after, again = done(
         process,
         [fit(setting, "Shrink"), fit(setting, name), fit(setting, "Shrink"), fit(setting, "Shrink", weight=0.5)],
@@ -74,7 +75,7 @@ def test_bytes_in_the_pipe_of_the_answers_fail_their_method_alone(
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @linux
 @pytest.mark.parametrize("raw", [False, True])
-def test_what_a_method_left_behind_ends_with_its_time(setting: Setting, tmp_path: Path, raw: bool) -> None:
+def test_what_a_method_left_behind_ends_with_its_time(setting: tuple, tmp_path: Path, raw: bool) -> None:
     process = Worker(time_limit=1.0)
     jobs = [fit(setting, "Leaving", pids=str(tmp_path / "pids"), raw=raw), fit(setting, "Shrink")]
     left, after = done(process, jobs)
@@ -135,7 +136,7 @@ def test_processes_end_with_their_parent(name: str) -> None:
         "from tests.bench.runs.test_pool import *\n"
         "p = Worker(); rng = np.random.default_rng(0); q = rng.dirichlet(np.ones(3), 20)\n"
         "a = SplitPredictions.checked(q, np.arange(20) % 3, q, np.arange(20) % 3)\n"
-        "s = Setting(a.describe('d', 'm'), None, a, Options())\n"
+        "s = a.describe('d', 'm'), a, Options()\n"
         "p.do(fit(s, 'Shrink')); print(p.do(Job(os.getpid, ())).value, flush=True)\n"
         f"p.do(fit(s, {name!r}))"
     )

@@ -11,7 +11,14 @@ pd = needs("pandas")
 pytestmark = pytest.mark.bench
 
 from calibrant.bench.study import figures, leaderboard  # noqa: E402
-from calibrant.bench.study.draw_tables import common_sizes, curve_table, draw_tables, rows_needed, rows_to_match  # noqa: E402
+from calibrant.bench.study.draw_tables import (  # noqa: E402
+    common_sizes,
+    curve_table,
+    draw_notes,
+    draw_tables,
+    rows_needed,
+    rows_to_match,
+)
 from calibrant.bench.study.results import check_results, observed  # noqa: E402
 from calibrant.bench.study.run_summary import describe  # noqa: E402
 from calibrant.bench.study.study_report import make_report  # noqa: E402
@@ -175,3 +182,18 @@ def test_report_with_draws(changes, tmp_path, monkeypatch):
     assert not (tmp_path / "b_draws_with_drawn_labels" / "figures" / "rows_needed.png").exists()
     page = made.page.read_text()
     assert re.search(r'<select id="draw">.*<option value="30">30</option>', page)
+
+
+def test_rows_needed_are_found_between_sizes():
+    assert rows_needed({30: 0.2, 100: 0.9, 400: 1.0}) == 200.0
+    assert rows_needed({30: 0.0, 300: 0.04}, enough=0.04) == 300.0
+
+
+def test_what_curves_leave_out_is_said():
+    sizes = {"x": (30, 100, 300), "y": (30, 100), "z": (30,), "u": (30, 100)}
+    rows = [("b", name, n) for name, drawn in sizes.items() for n in drawn]
+    assert draw_notes(pd.DataFrame(rows, columns=["benchmark", "dataset", "draw"])) == (
+        "over 3 of 4 datasets, those that have all of these numbers of rows",
+        "draws of 300 rows are not shown, since few datasets have that many; the tables of a report show them",
+    )
+    assert draw_notes(pd.DataFrame(rows[:1], columns=["benchmark", "dataset", "draw"])) == ()

@@ -10,7 +10,7 @@ from tests.needs import needs
 pytestmark = pytest.mark.bench
 pd = needs("pandas")
 
-from calibrant.bench.study.render import StudyTable, to_latex, to_markdown  # noqa: E402
+from calibrant.bench.study.render import StudyTable, to_latex, to_markdown, to_text  # noqa: E402
 
 
 def lines(text):
@@ -79,3 +79,10 @@ def test_csv_keeps_every_digit(tmp_path):
     values = np.random.default_rng(0).normal(size=50)
     StudyTable("t", pd.DataFrame({"v": values}), printed=False).save(tmp_path)
     assert [float(line) for line in (tmp_path / "t.csv").read_text().split()[1:]] == values.tolist()
+
+
+def test_text_for_a_terminal_and_bars_in_markdown():
+    frame = pd.DataFrame({"method": ["a|b", "c"], "rank": [1.5, 1.25]})
+    table = StudyTable("t", frame, decimals={"rank": 2}, best={"rank": "min"})
+    assert to_markdown(table) == "| method | rank |\n|:---|---:|\n| a\\|b | 1.50 |\n| c | **1.25** |\n"
+    assert to_text(table).splitlines() == ["method   rank", "a|b      1.50", "c       *1.25"]

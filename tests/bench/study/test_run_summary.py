@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrant.bench.study.run_summary import render, summarise
+from calibrant.bench.study.run_summary import findings, render, summarise
 from tests.needs import needs
 
 pd = needs("pandas")
@@ -41,3 +41,17 @@ def test_what_did_not_finish_is_counted_and_its_dataset_not_ranked() -> None:
     # x: not all finished; y: b -0.1, none 0, a +0.1
     assert table["rank"].to_dict() == {"a": 3.0, "b": 1.0, "none": 2.0}
     assert "unfinished" in render(summarise(frame)[0])
+
+
+def test_findings_of_draws_are_sentences():
+    row = {"benchmark": "b", "dataset": "d", "model": "m", "n_classes": 2, "status": "ok", "brier": 0.3}
+    rows = [
+        {**row, "fold": f"0-n{n}", "draw": n, "method": method, "logloss": loss, "labels": "observed"}
+        for n, ts in ((100, 0.52), (300, 0.4))
+        for method, loss in (("none", 0.5), ("ts", ts), ("auto", 0.45))
+    ]
+    found = findings([{**row, "fit_seconds": 0.001} for row in rows])
+    assert " ".join(found.split()) == (
+        "With two classes auto lowers the mean log loss by 0.050 with 100 rows and by 0.050 with 300 rows. No other "
+        "method lowers it more with 100 rows; ts does with 300. With 100 rows 1 of 2 methods makes it worse."
+    )

@@ -21,6 +21,8 @@ from calibrant.bench.study.statistics import (  # noqa: E402
     holm,
     mean_interval,
     nemenyi,
+    quantiles,
+    rank_methods,
     signed_rank_p,
     wilcoxon_holm,
 )
@@ -162,3 +164,23 @@ def test_mean_interval_by_hand():
     assert high - mean == pytest.approx(1.959964 / np.sqrt(3), rel=1e-6)
     assert mean - low == pytest.approx(high - mean)
     assert np.isnan(mean_interval(np.array([]))[0])
+
+
+def test_ranks_leave_out_gaps_and_say_so():
+    names = ["benchmark", "dataset", "model", "fold"]
+    index = pd.MultiIndex.from_tuples([("b", dataset, "m", "0") for dataset in "xy"], names=names)
+    nan = float("nan")
+    table = pd.DataFrame({"none": [0.5, 0.6], "ts": [0.4, nan], "sms": [0.3, 0.2], "ms": [nan, nan]}, index=index)
+    found = rank_methods(table)
+    assert found.mean_ranks.to_dict() == {"sms": 1.0, "ts": 2.0, "none": 3.0}
+    assert found.notes == (
+        "ms finished no dataset and is not ranked",
+        "ranks use 1 of 2 datasets, where all ranked methods finished; datasets with gaps by method: ts (1)",
+    )
+
+
+def test_holm_quantiles_and_groups_by_hand():
+    assert holm(np.array([0.01, 0.04, 0.03])).tolist() == [0.03, 0.06, 0.06]
+    assert quantiles(np.array([0.0, 1.0, np.inf]), [0.25, 1.0]) == [0.0, np.inf]
+    assert quantiles(np.array([1.0, 2.0]), [0.5]) == [1.5]
+    assert equal_mass_groups(np.array([3, 3, 3, 5, 5, 9, 9, 30]), 3).tolist() == [0, 0, 0, 1, 1, 2, 2, 2]

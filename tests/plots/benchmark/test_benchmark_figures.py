@@ -151,6 +151,7 @@ def test_redraw_names_what_is_missing(tmp_path):
 def test_plain_labels():
     assert plain("a$b") == r"a\$b"
     assert len(plain("x" * 100)) <= 26
+    assert plain("my_package.calibration.methods:FancyCalibrator") == "my_package.calibr…librator"
 
 
 def test_cliques_equal_brute_force():

@@ -40,14 +40,7 @@ class Dataset:
 
 
 def load_dataset(name: str, max_rows: int | None = None, seed: int = 0) -> Dataset:
-    """Load one table; a larger one than `max_rows` is subsampled to about this many rows, stratified by class.
-
-    Examples
-    --------
-    >>> wine = load_dataset("wine")
-    >>> wine.features.shape, wine.classes
-    ((178, 13), ('class_0', 'class_1', 'class_2'))
-    """
+    """Load one table; a larger one than `max_rows` is subsampled to about this many rows, stratified by class."""
     if name not in TABLES:
         raise ValueError(f"no dataset named {name!r}; there are {', '.join(TABLES)}")
     table = TABLES[name]

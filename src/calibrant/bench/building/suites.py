@@ -66,13 +66,5 @@ def find_suite(name: str) -> Suite:
 
 
 def list_datasets(suite: str = "standard", part: SuitePart = "open") -> list[str]:
-    """Names of the tables of a suite.
-
-    Examples
-    --------
-    >>> "storms" in list_datasets("quick")
-    True
-    >>> len(list_datasets("distorted")), len(list_datasets("distorted", "unseen"))
-    (15, 7)
-    """
+    """Names of the tables of a suite."""
     return find_suite(suite).part(part)

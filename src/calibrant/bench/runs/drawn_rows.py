@@ -80,13 +80,7 @@ class Draw:
 
 
 def draw_sizes(text: str) -> tuple[int, ...]:
-    """Sizes as they are written on the command line.
-
-    Examples
-    --------
-    >>> draw_sizes("30, 100"), draw_sizes("split")
-    ((30, 100), (0,))
-    """
+    """Sizes as they are written on the command line."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if wrong := [name for name in names if name != "split" and not (name.isdecimal() and int(name) > 0)]:
         raise ValueError(f"a draw is a number of rows or 'split', not {', '.join(map(repr, wrong))}")

@@ -77,13 +77,7 @@ def parse_method(text: str) -> MethodSpec:
 
 
 def parse_methods(text: str) -> list[MethodSpec]:
-    """Read a comma-separated list; `all` stands for every method of this package without optional packages.
-
-    Examples
-    --------
-    >>> [spec.label for spec in parse_methods("none,raw=none(renormalize=True)")]
-    ['none', 'raw']
-    """
+    """Read a comma-separated list; `all` stands for every method of this package without optional packages."""
     specs = []
     for item in re.split(r",(?![^()]*\))", text):
         specs += native_methods() if item.strip() == "all" else [parse_method(item)]

@@ -75,20 +75,16 @@ class Options:
         return f"{spec.fingerprint}-{sizes}-{experiment.digest}"
 
 
-@dataclass(frozen=True)
-class Setting:
-    """An experiment for a process: by the file to read, or with its arrays."""
+def fit_method(experiment: Experiment, given: str | SplitPredictions, options: Options, spec: MethodSpec) -> Outcome:
+    """Fit one method to one experiment, `given` by its arrays or by the file to read.
 
-    experiment: Experiment
-    path: str | None
-    arrays: SplitPredictions | None
-    options: Options
-
-
-def fit_method(setting: Setting, spec: MethodSpec) -> Outcome:
-    """Fit one method to one experiment; runs in a process that remembers what it has read and warmed up."""
+    Runs in a process that remembers what it has read and warmed up.
+    """
     try:
-        predictions = _read(setting)
+        if isinstance(given, str):
+            # On a cluster a process outlives the run, and the file may be replaced before the next one.
+            given = _load(given, Path(given).stat().st_mtime_ns, experiment)
+        predictions = subsampled(given, experiment, options.max_cal_rows, options.seed)
     except Exception as error:
         raise ValueError(f"cannot read the predictions: {type(error).__name__}: {error}") from error
     kind = (spec.fingerprint, predictions.n_classes == 2)
@@ -97,7 +93,7 @@ def fit_method(setting: Setting, spec: MethodSpec) -> Outcome:
         _warm_up(predictions, spec)
         _warm.add(kind)
     warm = time.perf_counter() - start
-    return {**evaluate(predictions, spec, expected=setting.options.expected), "warm_up_seconds": warm}
+    return {**evaluate(predictions, spec, expected=options.expected), "warm_up_seconds": warm}
 
 
 def evaluate(predictions: SplitPredictions, spec: MethodSpec, *, expected: bool = False) -> Outcome:
@@ -160,15 +156,6 @@ def _warm_up(predictions: SplitPredictions, spec: MethodSpec) -> None:
     with warnings.catch_warnings(), contextlib.suppress(Exception):
         warnings.simplefilter("ignore")
         spec.make().fit(*small).predict_proba(small[0])
-
-
-def _read(setting: Setting) -> SplitPredictions:
-    predictions, options = setting.arrays, setting.options
-    if predictions is None:
-        path = setting.path or ""
-        # On a cluster a process outlives the run, and the file may be replaced before the next one.
-        predictions = _load(path, Path(path).stat().st_mtime_ns, setting.experiment)
-    return subsampled(predictions, setting.experiment, options.max_cal_rows, options.seed)
 
 
 @lru_cache(1)

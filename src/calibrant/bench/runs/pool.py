@@ -75,12 +75,6 @@ class ProcessPool:
     """Processes of this machine with one thread each, which stay open from one `run` to the next.
 
     By default one for each core, started when there is work for it. A job may take `time_limit` seconds.
-
-    Examples
-    --------
-    >>> with ProcessPool(1) as pool:
-    ...     [(name, answers[0].value) for name, answers in pool.run([("size", [Job(len, ("abc",))])])]
-    [('size', 3)]
     """
 
     elsewhere = False

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from calibrant.bench.runs.drawn_rows import DrawnSource
 from calibrant.bench.runs.method_spec import ClassShipping, MethodSpec, parse_method, with_baseline
-from calibrant.bench.runs.one_fit import Options, Outcome, Setting, fit_method, unfinished
+from calibrant.bench.runs.one_fit import Options, Outcome, fit_method, unfinished
 from calibrant.bench.runs.pool import Batch, Job, ProcessPool
 from calibrant.bench.runs.store import Key, ResultFolder, Row, check_table_packages
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest
@@ -154,10 +154,10 @@ def run_fits(
 
     def batches() -> Iterator[Batch]:
         for experiment, specs in todo:
-            setting = Setting(experiment, file, source.load(experiment) if file is None else None, options)
+            given = source.load(experiment) if file is None else file
             for start in range(0, len(specs), pool.batch_size):
                 some = specs[start : start + pool.batch_size]
-                jobs = [Job(fit_method, (setting, spec), prepare(spec), spec.module) for spec in some]
+                jobs = [Job(fit_method, (experiment, given, options, s), prepare(s), s.module) for s in some]
                 yield (experiment, some), jobs
 
     with closing(pool.run(batches())) as done:

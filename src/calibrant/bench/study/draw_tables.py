@@ -83,17 +83,7 @@ def common_sizes(results: pd.DataFrame) -> list[int]:
 
 
 def draw_notes(results: pd.DataFrame) -> tuple[str, ...]:
-    """Sizes and datasets that the curves leave out, in words.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> sizes = {"x": (30, 100, 300), "y": (30, 100), "z": (30,), "u": (30, 100)}
-    >>> rows = [("b", name, n) for name, drawn in sizes.items() for n in drawn]
-    >>> draw_notes(pd.DataFrame(rows, columns=["benchmark", "dataset", "draw"]))
-    ('over 3 of 4 datasets, those that have all of these numbers of rows',
-     'draws of 300 rows are not shown, since few datasets have that many; the tables of a report show them')
-    """
+    """Sizes and datasets that the curves leave out, in words."""
     common = common_sizes(results)
     found = results.drop_duplicates([*DATASET, "draw"])
     reach = found[found["draw"].isin(common)].groupby(DATASET)["draw"].nunique()
@@ -113,11 +103,6 @@ def rows_needed(shares: Mapping[int, float], enough: float = ENOUGH) -> float:
     """Number of calibration rows from which the share of draws that got better is `enough`, also with more rows.
 
     Interpolated on a logarithmic scale of rows; the smallest size if it is enough already, infinity if no size is.
-
-    Examples
-    --------
-    >>> rows_needed({30: 0.2, 100: 0.9, 400: 1.0}), rows_needed({30: 0.96, 100: 1.0}), rows_needed({30: 0.96, 100: 0.9})
-    (200.0, 30.0, inf)
     """
     sizes = sorted(shares)
     held = len(sizes)
@@ -217,16 +202,6 @@ def rows_to_match(curves: pd.DataFrame) -> pd.DataFrame:
     """Rows that each method needs to gain what the leader gains with `draw` rows; who needs the fewest comes first.
 
     The leader has the lowest mean log loss over the sizes of `curve_table`; infinity stands for more than were drawn.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> changes = {"auto": (-0.04, -0.05), "sms": (0.01, -0.04)}
-    >>> rows = [("logloss", n, name, at) for name, found in changes.items() for n, at in zip((30, 300), found)]
-    >>> rows_to_match(pd.DataFrame(rows, columns=["metric", "draw", "method", "change"]))
-        metric  draw method   rows leader
-    0  logloss    30    sms  300.0   auto
-    1  logloss   300    sms    inf   auto
     """
     columns = ["metric", "draw", "method", "rows", "leader"]
     gains = -curves[curves["method"] != BASELINE].set_index(["metric", "method", "draw"])["change"].sort_index()

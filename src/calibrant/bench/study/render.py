@@ -68,19 +68,7 @@ class StudyTable:
 
 
 def to_markdown(table: StudyTable) -> str:
-    r"""Markdown text of a table.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> print(to_markdown(StudyTable("t", pd.DataFrame({"method": ["a|b", "c"], "rank": [1.5, 1.25]}),
-    ...                         decimals={"rank": 2}, best={"rank": "min"})))
-    | method | rank |
-    |:---|---:|
-    | a\|b | 1.50 |
-    | c | **1.25** |
-    <BLANKLINE>
-    """
+    """Markdown text of a table."""
     header, cells, numeric = _cells(table, _MARKDOWN)
     lines = [f"{_MARKDOWN.escape(table.caption)}\n"] if table.caption else []
     lines.append(f"| {' | '.join(header)} |")
@@ -117,17 +105,7 @@ def to_latex(table: StudyTable) -> str:
 
 
 def to_text(table: StudyTable) -> str:
-    """Plain aligned text of a table, for a terminal; the best values carry a star.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = StudyTable("t", pd.DataFrame({"method": ["ts", "sms"], "rank": [2.0, 1.0]}), best={"rank": "min"})
-    >>> print(to_text(table))
-    method     rank
-    ts       2.0000
-    sms     *1.0000
-    """
+    """Plain aligned text of a table, for a terminal; the best values carry a star."""
     header, cells, numeric = _cells(table, _TEXT)
     return aligned([header, *cells], left=[not number for number in numeric])
 

@@ -103,9 +103,8 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
 
 def with_baseline(results: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Keep the experiments whose `none` row finished; say which were left out."""
-    finished = results[(results["method"] == BASELINE) & (results["status"] == "ok")]
-    keys = finished.set_index(EXPERIMENT).index
-    keep = results.set_index(EXPERIMENT).index.isin(keys)
+    experiments = pd.MultiIndex.from_frame(results[EXPERIMENT])
+    keep = experiments.isin(experiments[(results["method"] == BASELINE) & (results["status"] == "ok")])
     if keep.all():
         return results, []
     lost = results.loc[~keep, EXPERIMENT].drop_duplicates()
@@ -136,12 +135,9 @@ def loss_table(results: pd.DataFrame, metric: str, methods: Sequence[str] | None
     Losses are rounded to ten digits: where two methods are the same model, as matrix and vector scaling of two
     classes, their losses differ by what solvers leave, and that must be a tie.
     """
-    finished = results[results["status"] == "ok"]
-    table = finished.pivot(index=EXPERIMENT, columns="method", values=metric)
-    every = results[EXPERIMENT].drop_duplicates().set_index(EXPERIMENT).index
-    table = table.reindex(index=every, columns=list(methods) if methods is not None else table.columns)
-    table.columns.name = "method"
-    return ten_digits(table.sort_index())
+    finished = results.assign(loss=results[metric].where(results["status"] == "ok"))
+    table = finished.pivot(index=EXPERIMENT, columns="method", values="loss")
+    return ten_digits(table if methods is None else table.reindex(columns=pd.Index(methods, name="method")))
 
 
 def change_table(losses: pd.DataFrame) -> pd.DataFrame:
@@ -185,9 +181,7 @@ def ten_digits(table: pd.DataFrame) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 9)
         rounded = np.round(values / unit) * unit
-    table = table.copy()
-    table[:] = np.where(np.isfinite(rounded), rounded, values)
-    return table
+    return pd.DataFrame(np.where(np.isfinite(rounded), rounded, values), table.index, table.columns)
 
 
 def _locate(path: Path) -> Path:

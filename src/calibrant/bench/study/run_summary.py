@@ -74,18 +74,7 @@ def describe(results: pd.DataFrame | Sequence[Mapping[str, object]]) -> str:
 
 
 def findings(results: pd.DataFrame | Sequence[Mapping[str, object]]) -> str:
-    """What a run with drawn calibration rows found, in sentences: the default method, or the best one, and the harm.
-
-    Examples
-    --------
-    >>> row = {"benchmark": "b", "dataset": "d", "model": "m", "n_classes": 2, "status": "ok", "brier": 0.3}
-    >>> rows = [{**row, "fold": f"0-n{n}", "draw": n, "method": method, "logloss": loss, "labels": "observed"}
-    ...         for n, ts in ((100, 0.52), (300, 0.4)) for method, loss in (("none", 0.5), ("ts", ts), ("auto", 0.45))]
-    >>> print(findings([{**row, "fit_seconds": 0.001} for row in rows]), end="")
-    With two classes auto lowers the mean log loss by 0.050 with 100 rows and by
-    0.050 with 300 rows. No other method lowers it more with 100 rows; ts does with
-    300. With 100 rows 1 of 2 methods makes it worse.
-    """
+    """What a run with drawn calibration rows found, in sentences: the default method, or the best one, and the harm."""
     results, _ = with_baseline(pd.DataFrame(results))
     parts = (rows for _, rows in split_results(results))
     told = [_found(rows) for rows in parts if has_draws(rows) and not (rows["labels"] == "drawn").all()]

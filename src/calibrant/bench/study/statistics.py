@@ -52,21 +52,7 @@ class Ranking:
 
 
 def rank_methods(losses: pd.DataFrame) -> Ranking:
-    """Rank methods by losses with one row per experiment and one column per method, nan where one did not finish.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> names = ["benchmark", "dataset", "model", "fold"]
-    >>> index = pd.MultiIndex.from_tuples([("b", dataset, "m", "0") for dataset in "xy"], names=names)
-    >>> nan = float("nan")
-    >>> table = pd.DataFrame({"none": [0.5, 0.6], "ts": [0.4, nan], "sms": [0.3, 0.2], "ms": [nan, nan]}, index=index)
-    >>> rank_methods(table).mean_ranks.to_dict()
-    {'sms': 1.0, 'ts': 2.0, 'none': 3.0}
-    >>> rank_methods(table).notes
-    ('ms finished no dataset and is not ranked',
-     'ranks use 1 of 2 datasets, where all ranked methods finished; datasets with gaps by method: ts (1)')
-    """
+    """Rank methods by losses with one row per experiment and one column per method, nan where one did not finish."""
     finished = losses.notna().groupby(level=DATASET).all()
     ranked = [name for name in losses.columns if finished[name].any()]
     complete = finished[ranked].all(axis=1)
@@ -109,14 +95,11 @@ def friedman(ranks: pd.DataFrame) -> FriedmanTest:
     n, k = ranks.shape
     if n < 2 or k < 2:
         return FriedmanTest(math.nan, math.nan, n, k)
-    values = ranks.to_numpy(float)
-    ties = sum(float((count**3 - count).sum()) for count in (np.unique(row, return_counts=True)[1] for row in values))
-    correction = 1.0 - ties / (n * k * (k * k - 1))
+    correction = np.mean([stats.tiecorrect(row) for row in ranks.to_numpy(float)])
     if correction <= 1e-12:
         return FriedmanTest(0.0, 1.0, n, k)
-    totals = values.sum(axis=0)
-    statistic = (12.0 / (n * k * (k + 1)) * float(totals @ totals) - 3.0 * n * (k + 1)) / correction
-    statistic = max(statistic, 0.0)
+    uncorrected = 12.0 / (n * k * (k + 1)) * float((ranks.sum() ** 2).sum()) - 3.0 * n * (k + 1)
+    statistic = max(uncorrected / correction, 0.0)
     return FriedmanTest(statistic, float(stats.chi2.sf(statistic, k - 1)), n, k)
 
 
@@ -172,19 +155,10 @@ def signed_rank_p(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Holm's step-down correction.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    m = p_values.size
+    """Holm's step-down correction."""
     order = np.argsort(p_values)
-    adjusted = np.minimum(1.0, np.maximum.accumulate(p_values[order] * (m - np.arange(m))))
-    result = np.empty(m)
-    result[order] = adjusted
-    return result
+    adjusted = np.minimum(1.0, np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1)))
+    return adjusted[np.argsort(order)]
 
 
 def _symmetric(like: pd.DataFrame, upper: NDArray[np.float64]) -> pd.DataFrame:
@@ -199,9 +173,7 @@ def _symmetric(like: pd.DataFrame, upper: NDArray[np.float64]) -> pd.DataFrame:
 def mean_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
     """Mean and standard 95 % interval, `mean ± 1.96 s/√n`; no interval (nan) below two values."""
     values = values[~np.isnan(values)]
-    if values.size == 0:
-        return math.nan, math.nan, math.nan
-    mean = float(values.mean())
+    mean = float(values.mean()) if values.size else math.nan
     if values.size < 2 or not math.isfinite(mean):
         return mean, math.nan, math.nan
     half = Z95 * float(values.std(ddof=1)) / math.sqrt(values.size)
@@ -209,13 +181,7 @@ def mean_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
 
 
 def quantiles(values: NDArray[np.float64], shares: list[float]) -> list[float]:
-    """Quantiles of values that may be infinite; nan without any.
-
-    Examples
-    --------
-    >>> quantiles(np.array([0.0, 1.0, np.inf]), [0.25, 1.0]), quantiles(np.array([1.0, 2.0]), [0.5])
-    ([0.0, inf], [1.5])
-    """
+    """Quantiles of values that may be infinite; nan without any."""
     if values.size == 0:
         return [math.nan] * len(shares)
     # The nearest data value keeps infinite quantiles infinite, where interpolation makes them nan.
@@ -227,28 +193,15 @@ def equal_mass_groups(values: NDArray[np.float64], n_groups: int) -> NDArray[np.
     """Group numbers 0, 1, ... in growing value, sizes as equal as possible with equal values kept together.
 
     Minimises the sum of squared group sizes over all ways to cut the sorted distinct values.
-
-    Examples
-    --------
-    >>> equal_mass_groups(np.array([3, 3, 3, 5, 5, 9, 9, 30]), 3).tolist()
-    [0, 0, 0, 1, 1, 2, 2, 2]
     """
     distinct, back, counts = np.unique(values, return_inverse=True, return_counts=True)
     m = distinct.size
-    g = min(n_groups, m)
     below = np.concatenate([[0], np.cumsum(counts)]).astype(float)
-    cost = np.full((g + 1, m + 1), np.inf)
-    cut = np.zeros((g + 1, m + 1), dtype=np.int64)
-    cost[0, 0] = 0.0
-    for group in range(1, g + 1):
-        for end in range(group, m + 1):
-            options = cost[group - 1, :end] + (below[end] - below[:end]) ** 2
-            cut[group, end] = int(np.argmin(options))
-            cost[group, end] = options[cut[group, end]]
-    label = np.zeros(m, dtype=np.int64)
-    end = m
-    for group in range(g, 0, -1):
-        start = int(cut[group, end])
-        label[start:end] = group - 1
-        end = start
-    return label[back]
+    # What it costs to divide the first values into groups so far, and the group of each value at that cost.
+    cost, groups = [0.0, *[np.inf] * m], [np.zeros(m, dtype=np.int64)] * (m + 1)
+    for group in range(min(n_groups, m)):
+        last = [int(np.argmin(cost[:end] + (below[end] - below[:end]) ** 2)) for end in range(1, m + 1)]
+        ends = list(enumerate(last, start=1))
+        groups = [groups[0], *(np.append(groups[start][:start], [group] * (end - start)) for end, start in ends)]
+        cost = [np.inf, *(cost[start] + (below[end] - below[start]) ** 2 for end, start in ends)]
+    return groups[m][back]

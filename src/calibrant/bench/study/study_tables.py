@@ -14,7 +14,7 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
-from calibrant.bench.schema import DATASET, EXPERIMENT, KEY, METRICS
+from calibrant.bench.schema import DATASET, KEY, METRICS
 from calibrant.bench.study.draw_tables import draw_tables, has_draws
 from calibrant.bench.study.method_order import method_table
 from calibrant.bench.study.ratings import elo, win_rates
@@ -82,7 +82,7 @@ def build_tables(
         _fit_time(results, order),
         _relative_by(relative, [*DATASET], "relative_by_dataset"),
         _relative_by(relative, [*DATASET, "model"], "relative_by_model"),
-        _incomplete(results),
+        _incomplete(results, losses["logloss"]),
         *compared,
         *(draw_tables(results, order, ranked) if has_draws(results) else ()),
     ]
@@ -94,9 +94,8 @@ def _absolute(losses: Losses, methods: pd.DataFrame, notes: list[str]) -> StudyT
     """Change of Brier score and log loss against `none`, averaged over the experiments a method finished."""
     frame = methods.loc[methods["method"] != BASELINE, ["method", "family"]].reset_index(drop=True)
     for metric in ("brier", "logloss"):
-        change = change_table(losses[metric])
-        frame[metric] = [float(change[name].mean()) for name in frame["method"]]
-    frame["n_experiments"] = [int(losses["logloss"][name].notna().sum()) for name in frame["method"]]
+        frame[metric] = frame["method"].map(change_table(losses[metric]).mean())
+    frame["n_experiments"] = frame["method"].map(losses["logloss"].notna().sum())
     total = len(losses["logloss"])
     fewer = frame["n_experiments"] < total
     if fewer.any():
@@ -126,9 +125,8 @@ def _relative_quantiles(relative: Losses) -> StudyTable:
     """Quantiles over datasets of the relative change of loss: per experiment, then mean per dataset."""
     rows = []
     for metric, table in relative.items():
-        means = table.groupby(level=DATASET).mean()
-        for method in means.columns:
-            values = means[method].dropna().to_numpy(float)
+        for method, means in table.groupby(level=DATASET).mean().items():
+            values = means.dropna().to_numpy(float)
             rows.append((metric, method, *quantiles(values, list(QUANTILES.values())), values.size))
     return StudyTable(
         "relative_quantiles",
@@ -144,12 +142,10 @@ def _fit_time(results: pd.DataFrame, order: Sequence[str]) -> StudyTable:
     """Seconds of fitting per 1000 calibration rows, mean and 95 % interval over dataset-model pairs."""
     finished = results[(results["status"] == "ok") & (results["n_cal"] > 0) & (results["method"] != BASELINE)]
     seconds = 1000.0 * finished["fit_seconds"] / finished["n_cal"]
-    pairs = seconds.groupby([finished[name] for name in [*DATASET, "model", "method"]]).mean().dropna()
-    rows = []
-    for method in order:
-        values = pairs[pairs.index.get_level_values("method") == method].to_numpy(float)
-        if values.size:
-            rows.append((method, *mean_interval(values), float(np.median(values)), values.size))
+    pairs = seconds.groupby([finished[name] for name in ["method", *DATASET, "model"]]).mean().dropna()
+    known = pairs.index.unique("method")
+    values = {method: pairs[method].to_numpy(float) for method in order if method in known}
+    rows = [(method, *mean_interval(of), float(np.median(of)), of.size) for method, of in values.items()]
     return StudyTable(
         "fit_time",
         pd.DataFrame(rows, columns=["method", "seconds_per_1000", "low", "high", "median", "n_pairs"]),
@@ -160,21 +156,16 @@ def _fit_time(results: pd.DataFrame, order: Sequence[str]) -> StudyTable:
 
 def _relative_by(relative: Losses, levels: list[str], name: str) -> StudyTable:
     """Relative change of both losses averaged to `levels`, one row per method: what figures draw."""
-    columns = {}
-    for metric, table in relative.items():
-        long = table.groupby(level=levels).mean().melt(var_name="method", value_name=metric, ignore_index=False)
-        columns[metric] = long.set_index("method", append=True)[metric].dropna()
-    frame = pd.DataFrame(columns).rename_axis([*levels, "method"]).sort_index().reset_index()
-    return StudyTable(name, frame, printed=False)
+    columns = {metric: table.groupby(level=levels).mean().stack().dropna() for metric, table in relative.items()}
+    return StudyTable(name, pd.DataFrame(columns).sort_index().reset_index(), printed=False)
 
 
-def _incomplete(results: pd.DataFrame) -> StudyTable:
+def _incomplete(results: pd.DataFrame, losses: pd.DataFrame) -> StudyTable:
     """Every row that is missing or did not finish, with its status and message."""
-    experiments = results[EXPERIMENT].drop_duplicates().itertuples(index=False, name=None)
-    methods = list(dict.fromkeys(results["method"]))
-    every = pd.MultiIndex.from_tuples([(*key, method) for key in experiments for method in methods], names=KEY)
-    rows = results.set_index(KEY)[["status", "message"]].reindex(every).fillna({"status": "absent", "message": ""})
-    return StudyTable("incomplete", rows[rows["status"] != "ok"].reset_index(), "Experiments a method did not finish.")
+    gaps = losses.isna().stack()
+    rows = results.set_index(KEY)[["status", "message"]].reindex(gaps.index[gaps])
+    rows = rows.fillna({"status": "absent", "message": ""}).reset_index()
+    return StudyTable("incomplete", rows, "Experiments a method did not finish.")
 
 
 def _rank_tables(results: pd.DataFrame, losses: Losses, alpha: float, seed: int) -> tuple[list[StudyTable], list[str]]:
@@ -301,10 +292,10 @@ def _gaps(results: pd.DataFrame, losses: pd.DataFrame) -> list[str]:
 def _infinities(losses: Losses) -> list[str]:
     told = []
     for metric, table in losses.items():
-        change = change_table(table)
         for method, count in np.isinf(table).sum().items():
             if count:
-                finite = change[method][np.isfinite(change[method])]
+                change = change_table(table)[method]
+                finite = change[np.isfinite(change)]
                 rest = f"; over the others the mean change is {finite.mean():.4f}" if len(finite) else ""
                 words = METRICS[metric]
                 told.append(f"{method} has an infinite {words} in {int(count)} of {len(table)} experiments{rest}")

@@ -190,14 +190,6 @@ def segment_names(segments: object, n: int, columns: Columns) -> tuple[list[str]
     """The columns of segments, and the name of each row's segment in each, (n, c).
 
     `columns` are those that the calibrator takes, if it takes any: others are left out, and numbers are named by bins.
-
-    Examples
-    --------
-    >>> segment_names({"region": ["west", "east"], "device": ["phone", "phone"]}, 2, {})[1].tolist()
-    [['region = west', 'device = phone'], ['region = east', 'device = phone']]
-    >>> segment_names(["west", "east"], 2, {})
-    (['segment'], array([['west'],
-           ['east']], dtype=object))
     """
     frame = read_segments(segments, n)
     chosen = list(columns) or list(frame)
@@ -227,13 +219,7 @@ def limited_names(names: AnyArray, known: Iterable[str]) -> NDArray[Any]:
 
 
 def log_shares(names: Iterable[str]) -> dict[str | None, float]:
-    """Logarithms of the shares of the capital: the m-th segment to appear has 1 / (m (m + 1)) of the segments' part.
-
-    Examples
-    --------
-    >>> {name: round(float(np.exp(share)), 3) for name, share in log_shares(["west", "east"]).items()}
-    {None: 0.667, 'west': 0.167, 'east': 0.056}
-    """
+    """Logarithms of the shares of the capital: the m-th segment to appear has 1 / (m (m + 1)) of the segments' part."""
     shares: dict[str | None, float] = {None: float(np.log(1.0 - _ON_SEGMENTS))}
     for m, name in enumerate(names, 1):
         shares[name] = float(np.log(_ON_SEGMENTS / (m * (m + 1))))

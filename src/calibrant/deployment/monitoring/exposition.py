@@ -24,13 +24,6 @@ def prometheus_text(monitor: CalibrationMonitor, calibrator: str) -> str:
     monitor : CalibrationMonitor
     calibrator : str
         What is watched, the label of every gauge.
-
-    Examples
-    --------
-    >>> from calibrant import get_calibrator
-    >>> ts = get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], [0, 0, 1, 1])
-    >>> print(*prometheus_text(CalibrationMonitor(ts), "cal.json").splitlines()[:2])
-    # HELP calibrant_alarm Whether an alarm was raised. # TYPE calibrant_alarm gauge
     """
     lines = []
     for name, text, values in _gauges(monitor):

@@ -146,16 +146,7 @@ class Record:
 
 @dataclass
 class History:
-    """Records in the order in which batches came.
-
-    Examples
-    --------
-    >>> history = History()
-    >>> for _ in range(201):
-    ...     history.add(Record(10, 10, 0.0, 0.9, 0.9, 0.8, 10.0, 10.0))
-    >>> len(history.records), history.records[0].rows, history.records[-1].rows
-    (131, 20, 10)
-    """
+    """Records in the order in which batches came."""
 
     records: list[Record] = field(default_factory=list)
 

@@ -70,15 +70,7 @@ class Performance:
         self.seen = self.seen.plus(data)
 
     def estimates(self, level: float = 0.95) -> dict[str, Estimate]:
-        """Expected accuracy, log loss and Brier score with intervals.
-
-        Examples
-        --------
-        >>> sums = Performance.start(2)
-        >>> sums.update(Sample(np.full((100, 2), [0.2, 0.8]), np.zeros(100, dtype=int)))
-        >>> str(sums.estimates()["accuracy"])
-        '0.8 [0.7158, 0.8785]'
-        """
+        """Expected accuracy, log loss and Brier score with intervals."""
         n, k = self.seen.observations or 1.0, len(self.confusion)
         bounds = (1.0, np.inf, _worst_brier(k))
         found = {}

@@ -545,13 +545,7 @@ class CalibrationMonitor:
 
 
 def factor(log_capital: float) -> str:
-    """Capital as text.
-
-    Examples
-    --------
-    >>> factor(0.0), factor(8.5), factor(50.0)
-    ('1.00', '4,915', '5.2 × 10²¹')
-    """
+    """Capital as text."""
     if log_capital > np.log(1e7):
         exponent = np.floor(log_capital / np.log(10.0))
         return f"{np.exp(log_capital - exponent * np.log(10.0)):.1f} × {power_of_ten(int(exponent))}"
@@ -560,13 +554,7 @@ def factor(log_capital: float) -> str:
 
 
 def strength(log_evidence: float) -> str:
-    """Evidence in a word, on Jeffreys' scale.
-
-    Examples
-    --------
-    >>> [strength(np.log(evidence)) for evidence in (0.5, 2.0, 5.0, 20.0, 50.0, 200.0)]
-    ['none', 'hardly any', 'substantial', 'strong', 'very strong', 'decisive']
-    """
+    """Evidence in a word, on Jeffreys' scale."""
     powers = log_evidence / np.log(10.0)
     return next((word for bound, word in _SCALE if powers <= bound), _TOP_OF_SCALE)
 

@@ -33,13 +33,7 @@ _LISTED = 6
 
 
 def place_in_time(name: str | None) -> tuple[str, date] | None:
-    """How long the period of this name is, and its first day; None for other names.
-
-    Examples
-    --------
-    >>> [str(place_in_time(name)[1]) for name in ("2026-03-14", "2026-W11", "2026-03", "2026-Q2", "2026")]
-    ['2026-03-14', '2026-03-09', '2026-03-01', '2026-04-01', '2026-01-01']
-    """
+    """How long the period of this name is, and its first day; None for other names."""
     for length, form in _FORMS.items():
         if found := form.fullmatch(name or ""):
             year, *rest = (int(text) for text in found.groups())
@@ -54,13 +48,7 @@ def place_in_time(name: str | None) -> tuple[str, date] | None:
 
 
 def period_of(day: date, length: str) -> str:
-    """The name of the period that a day lies in.
-
-    Examples
-    --------
-    >>> [period_of(date(2025, 12, 29), length) for length in ("day", "week", "month", "quarter", "year")]
-    ['2025-12-29', '2026-W01', '2025-12', '2025-Q4', '2025']
-    """
+    """The name of the period that a day lies in."""
     if length == "week":
         year, week, _ = day.isocalendar()
         return f"{year:04}-W{week:02}"
@@ -76,15 +64,7 @@ def periods_of(dates: AnyArray, length: str) -> NDArray[Any]:
 
 
 def in_words(first: str, last: str | None = None) -> str:
-    """A period as a sentence has it, or the time from one to another.
-
-    Examples
-    --------
-    >>> in_words("2026-03"), in_words("2026-03-14"), in_words("2026-W11"), in_words("2026-Q1"), in_words("north")
-    ('March 2026', '14 March 2026', 'week 11 of 2026', 'quarter 1 of 2026', 'batch north')
-    >>> in_words("2026-01", "2026-02")
-    'January 2026 to February 2026'
-    """
+    """A period as a sentence has it, or the time from one to another."""
     if last not in (None, first):
         return f"{in_words(first)} to {in_words(str(last))}"
     found = place_in_time(first)
@@ -101,11 +81,6 @@ def missing_periods(spans: Iterable[tuple[str | None, str | None]]) -> list[str]
     """Periods between the first and the last one that are in none of the spans (from one name to another).
 
     They are as long as that of the latest span that has a place in time.
-
-    Examples
-    --------
-    >>> missing_periods([("2026-01", "2026-02"), ("2026-05", "2026-05"), ("north", "north")])
-    ['2026-03', '2026-04']
     """
     ends = [(place_in_time(first), place_in_time(last)) for first, last in spans]
     known = [(first, last) for first, last in ends if first and last and first[0] == last[0]]
@@ -126,12 +101,6 @@ def missing_periods(spans: Iterable[tuple[str | None, str | None]]) -> list[str]
 
 
 def missing_words(names: list[str]) -> str:
-    """Missing periods in a sentence, the latest first if there are many.
-
-    Examples
-    --------
-    >>> print(missing_words(["2026-03", "2026-04"]))
-    There is no batch for March 2026, April 2026.
-    """
+    """Missing periods in a sentence, the latest first if there are many."""
     latest = names if len(names) <= _LISTED else names[::-1]
     return f"There is no batch for {list_names(latest, _LISTED, in_words)}."

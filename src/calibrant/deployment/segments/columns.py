@@ -83,13 +83,7 @@ def count_levels(levels: AnyArray) -> int:
 
 
 def level_name(name: str, levels: AnyArray, code: int) -> str:
-    """A level in words.
-
-    Examples
-    --------
-    >>> level_name("age", np.array([20.0, 30.0]), 1), level_name("region", np.array(["north"]), 0)
-    ('age from 20 to 30', 'region = north')
-    """
+    """A level in words."""
     if not is_numeric(levels):
         return f"{name} = {levels[code]}" if levels[code] else f"{name} missing"
     if code > len(levels):
@@ -114,16 +108,7 @@ def _edges(column: AnyArray, weight: FloatArray | None) -> FloatArray:
 
 
 def cell_steps(columns: Columns, cells: IntArray, first: int) -> list[Step]:
-    """Steps that make the combination of levels of a row, as its row in the sorted `cells`; -1 if it is not there.
-
-    Examples
-    --------
-    >>> columns = {"region": np.array(["north", "south"]), "age": np.array([30.0])}
-    >>> steps = cell_steps(columns, np.array([[0, 0], [1, 1]]), 0)
-    >>> from calibrant.steps import run
-    >>> run(steps, np.array([[0.0, 20.0], [1.0, 40.0], [1.0, 20.0], [-1.0, 20.0]])).ravel().tolist()
-    [0.0, 1.0, -1.0, -1.0]
-    """
+    """Steps that make the combination of levels of a row, as its row in the sorted `cells`; -1 if it is not there."""
     # The digits of one number are the levels, from 1 on: an unknown level is the digit 0.
     sizes = [count_levels(levels) + 1 for levels in columns.values()]
     place = [1]

@@ -249,13 +249,7 @@ class RepositorySource(PredictionSource):
 
 
 def as_fold(text: str) -> int | str:
-    """Names of folds become numbers if they are written like whole numbers.
-
-    Examples
-    --------
-    >>> as_fold("2"), as_fold("r0f1"), as_fold("00")
-    (2, 'r0f1', '00')
-    """
+    """Names of folds become numbers if they are written like whole numbers."""
     return int(text) if text.isdecimal() and len(text) < 19 and str(int(text)) == text else text
 
 

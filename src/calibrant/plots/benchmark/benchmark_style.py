@@ -88,13 +88,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
-    """Text from data as a label: no mathematics read into dollar signs, the middle of long names left out.
-
-    Examples
-    --------
-    >>> plain("my_package.calibration.methods:FancyCalibrator")
-    'my_package.calibr…librator'
-    """
+    """Text from data as a label: no mathematics read into dollar signs, the middle of long names left out."""
     return style.plain(style.shorten(" ".join(text.split()), longest))
 
 

@@ -76,14 +76,7 @@ def critical_difference_diagram(
 
 
 def cliques(mean_ranks: pd.Series, difference: float) -> list[list[str]]:
-    """Largest groups of methods, neighbours in rank, whose extremes lie within `difference` of each other.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> cliques(pd.Series({"a": 1.0, "b": 1.5, "c": 2.2, "d": 4.0}), 1.0)
-    [['a', 'b'], ['b', 'c']]
-    """
+    """Largest groups of methods, neighbours in rank, whose extremes lie within `difference` of each other."""
     ordered = mean_ranks.sort_values(kind="stable")
     names, values = list(ordered.index), ordered.to_numpy(float)
     groups: list[list[str]] = []
