@@ -88,6 +88,11 @@ def test_options_without_their_question_are_left_out(tmp_path):
     pairs = [["?", "a"], ["?", "b"], ["", "a"], ["", "b"]]
     record = {"filtered_resps": [[-1, False], [-2, False], [-3, False], [-9, False]], "arguments": pairs, "target": 0}
     assert read_answers(write(tmp_path, record)).n_options.tolist() == [2]
+    asked = [["?", "a"], ["?", "b"], ["?", "c"], ["", "d"]]
+    for other in (record | {"arguments": asked}, {key: record[key] for key in ("filtered_resps", "target")}):
+        assert read_answers(write(tmp_path, other)).n_options.tolist() == [4]
+    two = {"filtered_resps": [-1, -2], "arguments": [["?", "a"], ["", "b"]], "target": 0}
+    assert read_answers(write(tmp_path, two)).n_options.tolist() == [2]
 
 
 def test_options_that_are_not_listed_get_the_smallest_probability(tmp_path):

@@ -353,6 +353,16 @@ def test_arrays_that_claim_more_than_they_hold(fitted, path, array):
         calibrant.load(path)
 
 
+@pytest.mark.parametrize(("length", "accepted"), [(4600, True), (4700, False)])
+def test_texts_may_be_shorter_than_their_type_by_a_million_letters(length, accepted):
+    array = {"$": "array", "dtype": f"<U{length}", "shape": [220], "data": ["a"] * 220}
+    if accepted:
+        assert decode(array).tolist() == ["a"] * 220
+    else:
+        with pytest.raises(CalibratorFileError, match="it holds texts of the type <U4700"):
+            decode(array)
+
+
 def test_missing_file(path):
     with pytest.raises(FileNotFoundError):
         calibrant.load(path)

@@ -142,6 +142,18 @@ def test_other_encodings_are_named_as_the_problem(tmp_path: Path, encoding: str)
             read(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize("start", ["", "\n\n", "sep=;\n", "sep=,\n", " \r\n"])
+def test_the_separator_is_that_of_the_names_wherever_they_begin(tmp_path: Path, start: str) -> None:
+    (tmp_path / "t.csv").write_bytes(f"{start}a;b;c,d\n1;2;3\n".encode())
+    table = open_table(tmp_path / "t.csv")
+    assert (table.columns, table.delimiter) == (["a", "b", "c,d"], ";")
+    (batch,) = table.batches()
+    assert (batch.rows.tolist(), batch.data.to_pylist()) == (
+        [2 + start.count("\n")],
+        [{"a": "1", "b": "2", "c,d": "3"}],
+    )
+
+
 def test_columns_of_which_more_than_half_are_no_numbers_are_none() -> None:
     pa = pytest.importorskip("pyarrow")
     half, fewer = pa.array(["0.5", "x"]), pa.array(["0.5", "x", "y"])

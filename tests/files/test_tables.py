@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,33 @@ def test_bad_rows_are_named_or_counted(
     assert rows.weight.tolist() == [1, 1, 2, 1]
     assert reader.skipped.count == 2
     assert "line 4" in reader.skipped.first
+
+
+def weighted(tmp_path: Path, weights: Sequence[float]) -> RowReader:
+    table = pa.table({"p": np.full(len(weights), 0.5), "y": np.arange(len(weights)) % 2, "w": np.array(weights)})
+    return RowReader(open_table(write(tmp_path / "t.parquet", table)), Layout(label="y", weight="w"))
+
+
+def test_weights_of_a_file_may_not_sum_to_more_than_can_be_counted(tmp_path: Path) -> None:
+    assert len(read_all(weighted(tmp_path, [5e99, 4e99])).values) == 2
+    with pytest.raises(TableError, match=r"t\.parquet: the weights sum to 1\.2e\+100, which is too large"):
+        read_all(weighted(tmp_path, [8e99, 4e99]))
+    votes = pa.table({"p_a": [0.5], "p_b": [0.5], "n_a": [8e99], "n_b": [4e99]})
+    layout = Layout(votes=("n_*",))
+    with pytest.raises(TableError, match=r"the weights sum to 1\.2e\+100"):
+        read_all(RowReader(open_table(write(tmp_path / "v.parquet", votes)), layout))
+
+
+@pytest.mark.parametrize(
+    ("weights", "noted"),
+    [([10.5, 10.5, 10.5, 10.0], True), ([10.5, 10.5, 11.0, 11.0], False), ([9.5, 9.5, 9.5, 11.5], False)],
+)
+def test_fractions_that_are_hardly_counts_are_noted(tmp_path: Path, weights: list[float], noted: bool) -> None:
+    reader = weighted(tmp_path, weights)
+    read_all(reader)
+    read_all(reader)
+    said = [text for text, *_ in reader.notes if "not whole numbers, and a row counts for 10 observations" in text]
+    assert len(said) == noted
 
 
 def test_row_numbers_count_lines_left_out(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def _of_one_type(labels: AnyArray, words: Words) -> AnyArray:
             f"Unknown label type: {words.labels} mixes labels of the types {found}, which cannot be sorted. Make them "
             f"all of one type, such as str.{words.order}"
         )
-    if types <= {bool} or types <= {int} or types <= {float} or types <= {np.datetime64} or types <= {np.timedelta64}:
+    if types <= {bool, int, float, np.datetime64, np.timedelta64}:
         array = np.array(plain)
         # Integers beyond 64 bits stay objects: as floating-point numbers they would merge.
         if array.dtype.kind == "O" or (array.dtype.kind == "f" and types == {int}):

@@ -64,7 +64,7 @@ class CsvTable(Table):
         raise TableError(f"{self.name} is empty")
 
     def _take_names(self, lines: list[str], place: int, last: bool) -> None:
-        if self._first_line == 1 or self.delimiter == ",":
+        if self.delimiter == ",":
             bare = re.sub(r'"[^"]*"', "", lines[place])
             self.delimiter = max(",;\t", key=bare.count)
         try:
