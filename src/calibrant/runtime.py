@@ -78,7 +78,7 @@ def predict(
     rounding: float,
     beside: FloatArray | None = None,
     scaling: Scale | None = None,
-) -> NDArray[Any]:
+) -> AnyArray:
     """Validate predictions and run `steps` on them, block by block, so that temporaries stay small.
 
     `order` is the column of each class, and `rounding` how far from one rows may sum. Numbers (n, c) in `beside`
@@ -198,7 +198,7 @@ class Map:
         order = range(self.k) if self.columns is None else np.argsort(self.columns)
         return [str(self.classes[j]) for j in order]
 
-    def predict_proba(self, X: TableLike, *, segments: TableLike | None = None) -> NDArray[Any]:
+    def predict_proba(self, X: TableLike, *, segments: TableLike | None = None) -> AnyArray:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
@@ -285,7 +285,7 @@ class Map:
         """The most probable label of each row after calibration."""
         return [self.classes[j] for j in self.predict_proba(X, segments=segments).argmax(axis=1)]
 
-    def predict_interval(self, X: TableLike) -> NDArray[Any]:
+    def predict_interval(self, X: TableLike) -> AnyArray:
         """Intervals of the calibrated probabilities (n, k, 2), of a map that has steps to them."""
         if self.interval is None:
             raise ValueError("This map has no intervals.")

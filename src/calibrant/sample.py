@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.bins import sum_by
 from calibrant.folds import first_alike, group_folds, stratified_folds
@@ -98,10 +97,10 @@ class Sample:
     """
 
     values: AnyFloatArray
-    y: NDArray[Any]
+    y: AnyArray
     counts: FloatArray | None = None
     groups: AnyIntArray | None = None
-    classes: NDArray[Any] | None = None
+    classes: AnyArray | None = None
     logs: bool = False
     rows: AnyIntArray | None = None
 
@@ -226,7 +225,7 @@ class Sample:
 
     def take(self, rows: AnyArray | slice) -> Sample:
         """Some of the rows, by number, by a mask or by a slice."""
-        beside: tuple[NDArray[Any] | None, ...] = self.counts, self.groups, self.rows
+        beside: tuple[AnyArray | None, ...] = self.counts, self.groups, self.rows
         counts, groups, source = (None if part is None else part[rows] for part in beside)
         return Sample(self.values[rows], self.y[rows], counts, groups, self.classes, self.logs, source)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.decisions.rule import DecisionRule
 from calibrant.docs import describe_parameters
 from calibrant.text_table import list_names
-from calibrant.typing import FloatArray, Label
+from calibrant.typing import AnyArray, FloatArray, Label
 
 
 def _has_probabilities(wrapper: CostSensitiveClassifier) -> bool:
@@ -93,7 +93,7 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         return self.estimator_.predict_proba(X)
 
     @describe_parameters
-    def predict(self, X: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> AnyArray:
         """The cheapest action for each row.
 
         Parameters

@@ -212,7 +212,7 @@ class DecisionRule:
         return proba if order is None else proba[:, order]
 
     @describe_parameters
-    def decide(self, y_prob: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
+    def decide(self, y_prob: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> AnyArray:
         """The cheapest action for each row; of equally cheap ones (to nine digits) the first.
 
         Parameters
@@ -233,7 +233,7 @@ class DecisionRule:
         """
         return self.named(cheapest(self.expected_cost(y_prob, amounts)))
 
-    def named(self, chosen: IntArray | NDArray[np.intp]) -> NDArray[Any]:
+    def named(self, chosen: IntArray | NDArray[np.intp]) -> AnyArray:
         """Names of actions given by number."""
         names = self.actions
         array = np.array(names)

@@ -10,10 +10,10 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from calibrant.typing import AnyArray
 
 #: The environment variable that raises the limit, in gigabytes.
 VARIABLE = "CALIBRANT_MAX_GB"
@@ -60,7 +60,7 @@ class Archive:
         self._opened = opened
         self.names = [name.removesuffix(".npy") for name in opened.namelist() if name.endswith(".npy")]
 
-    def read(self, *names: str) -> list[NDArray[Any]]:
+    def read(self, *names: str) -> list[AnyArray]:
         """The arrays of these names, if together they are within the limit."""
         with _explained(self._path):
             members = [self._opened.getinfo(f"{name}.npy") for name in names]
@@ -69,7 +69,7 @@ class Archive:
         with _explained(self._path):
             return [self._array(member) for member in members]
 
-    def _array(self, member: zipfile.ZipInfo) -> NDArray[Any]:
+    def _array(self, member: zipfile.ZipInfo) -> AnyArray:
         with self._opened.open(member) as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
 

@@ -28,7 +28,7 @@ from calibrant.numerals import count, p_text, percent
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
 from calibrant.threads import limited
-from calibrant.typing import FloatArray, Label
+from calibrant.typing import AnyArray, FloatArray, Label
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,7 +240,7 @@ class MasterScale(Tabular):
         """The number of each probability's grade, 0 for the best."""
         return np.searchsorted(self.boundaries, _probabilities(y_prob), side="left")
 
-    def grade(self, y_prob: ArrayLike) -> NDArray[Any]:
+    def grade(self, y_prob: ArrayLike) -> AnyArray:
         """The grade of each probability of the case (n,); of two columns (n, 2) the second counts."""
         return np.array(self.names)[self.index(y_prob)]
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.typing import AnyArray, FloatArray
 
@@ -209,7 +208,7 @@ def array(
 ) -> Any:
     """A dataclass field that holds numbers in an array with one of these numbers of dimensions; 0 allows a number."""
 
-    def read(value: object) -> NDArray[Any]:
+    def read(value: object) -> AnyArray:
         out = np.array(value, dtype=np.int64 if integer else np.float64)
         require((out.dtype != bool and not integer) or np.array_equal(out, np.asarray(value)), "expected whole numbers")
         require(out.ndim in dimensions, f"expected {dimensions[-1]} dimensions, found {out.ndim}")

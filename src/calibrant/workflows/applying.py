@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.deployment.monitoring.periods import periods_of
 from calibrant.deployment.segments.columns import inputs_of
@@ -156,7 +155,7 @@ def _take_segments(calibrator: object, reader: RowReader) -> None:
         reader.layout = replace(reader.layout, segments=segments)
 
 
-def _frame(calibrator: Any, cells: AnyArray) -> dict[str, NDArray[Any]]:
+def _frame(calibrator: Any, cells: AnyArray) -> dict[str, AnyArray]:
     """Cells of segments as the calibrator takes them."""
     return dict(zip(calibrator.segment_columns_, cells.T))
 

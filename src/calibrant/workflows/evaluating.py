@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.files.tables.row_checks import TableRows
 from calibrant.files.tables.table import TableError
@@ -28,6 +27,7 @@ from calibrant.metrics.running import RunningMetrics
 from calibrant.sample import Sample, Size
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
+from calibrant.typing import AnyArray
 
 #: Numbers (rows × classes) up to which all rows are kept. What needs all of them at once takes a uniform sample of
 #: this size from a larger table, or so many rows if the classes are many, unless these would hold too many numbers.
@@ -102,7 +102,7 @@ class RunningSums:
     def __init__(self, names: Sequence[str]) -> None:
         self.metrics = RunningMetrics(names)
         self._rows, self._total, self._counted = 0, 0.0, False
-        self._groups: NDArray[Any] | None = None
+        self._groups: AnyArray | None = None
 
     def add(self, part: Sample) -> None:
         """Take in more rows."""

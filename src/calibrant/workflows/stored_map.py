@@ -6,13 +6,11 @@ import json
 import os
 import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.runtime import FileError, Map, canonical, checksum, load
-from calibrant.typing import TableLike
+from calibrant.typing import AnyArray, TableLike
 
 #: How often a row is predicted to tell how long it takes.
 _TRIES = 100
@@ -29,11 +27,11 @@ class StoredMap:
         self.renormalize, self.percentages_ = fitted.renormalize, percentages
         if fitted.names is not None and all(isinstance(name, str) for name in fitted.names):
             self.feature_names_in_ = fitted.names
-        self.segment_columns_: dict[str, NDArray[Any]] = {
+        self.segment_columns_: dict[str, AnyArray] = {
             name: np.zeros(0) if levels is None else np.array(levels) for name, levels in fitted.segments.items()
         }
 
-    def predict_proba(self, X: TableLike, *, segments: TableLike | None = None) -> NDArray[Any]:
+    def predict_proba(self, X: TableLike, *, segments: TableLike | None = None) -> AnyArray:
         """Calibrated probabilities, as `Map.predict_proba` gives them."""
         return replace(self._fitted, renormalize=self.renormalize).predict_proba(X, segments=segments)
 

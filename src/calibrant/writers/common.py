@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import __version__
 from calibrant.inputs.segments import MISSING
 from calibrant.runtime import Map
 from calibrant.steps import Steps
 from calibrant.steps.step import all_steps
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 #: The columns of segments, or of amounts, of some rows, by name.
-Segments = Mapping[str, NDArray[Any]]
+Segments = Mapping[str, AnyArray]
 
 
 class OptionError(ValueError):

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import steps as s
 from calibrant.inputs.rows import ROUNDING
@@ -21,7 +20,7 @@ from calibrant.simplex import FLOOR
 from calibrant.steps.actions import CostTable
 from calibrant.steps.formulas import Operations, Operators, are_cheapest, rests, sides
 from calibrant.steps.step import decides
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 from calibrant.writers.onnx_alongside import leading_steps, run_alongside
 
 #: Operators of ONNX 1.12, of 2022: older than the lowest version that pyproject.toml asks for, for older runtimes.
@@ -95,7 +94,7 @@ class Graph(Operations):
 
     def const(self, value: object, dtype: Any = None) -> Tensor:
         """A constant, by default of the graph's precision; equal ones are stored once."""
-        array: NDArray[Any] = np.ascontiguousarray(np.asarray(value, dtype=dtype or self.dtype))
+        array: AnyArray = np.ascontiguousarray(np.asarray(value, dtype=dtype or self.dtype))
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
             self._known[key] = f"c{len(self._known)}"

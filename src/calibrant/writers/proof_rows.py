@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.segments import LARGEST, plain_number
 from calibrant.runtime import Map
@@ -13,7 +10,7 @@ from calibrant.simplex import log_odds
 from calibrant.steps import Columns, Line, Spline, StepFunction, Steps, Trees
 from calibrant.steps.actions import CostTable
 from calibrant.steps.step import all_steps, branches_of
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 #: Rows drawn at each level of confidence: a proof of some hundred rows takes well under a second in every target.
 _DRAWN = 40
@@ -74,7 +71,7 @@ def _points(steps: Steps) -> list[FloatArray]:
     return out
 
 
-def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, NDArray[Any]] | None]:
+def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, AnyArray] | None]:
     """Rows, repeated if they are few, and segments for them: every level, unknown and missing ones, and numbers.
 
     Numbers are those that questions and bins are about, their neighbours, and the middles between them.
@@ -91,7 +88,7 @@ def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, 
         [np.nan, -LARGEST, LARGEST, 1e300],
     ]
     rng = np.random.default_rng(0)
-    values: list[NDArray[Any]] = []
+    values: list[AnyArray] = []
     for levels in fitted.segments.values():
         if levels is None:
             values.append(rng.permutation(np.concatenate(numbers))[: 4 * _POINTS])
@@ -109,7 +106,7 @@ def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, 
     return rows[np.arange(n) % len(rows)], frame
 
 
-def draw_amounts(rule: CostTable, n: int) -> dict[str, NDArray[Any]] | None:
+def draw_amounts(rule: CostTable, n: int) -> dict[str, AnyArray] | None:
     """Amounts of rows, from none to large ones, some of them equal; None if the costs name none."""
     rng, dearest = np.random.default_rng(0), float(rule.numbers.max()) or 1.0
     drawn = {name: np.round(dearest * 10.0 ** rng.uniform(-3, 3, n), 2) for name in rule.amounts}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -101,7 +100,7 @@ def _mean_over_others(rates: AnyArray) -> NDArray[np.float64]:
         return np.where(met, rates, 0.0).sum(axis=2) / met.sum(axis=2)
 
 
-def _interval(draws: AnyArray, n_datasets: int) -> NDArray[Any]:
+def _interval(draws: AnyArray, n_datasets: int) -> AnyArray:
     """Ends of the 95 % intervals of all methods; nan with one dataset."""
     if n_datasets < 2:
         return np.full((2, draws.shape[1]), math.nan)

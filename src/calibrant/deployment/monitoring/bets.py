@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.deployment.segments.columns import Columns, is_numeric, level_codes, level_name
 from calibrant.inputs.segments import read_segments, texts_of
@@ -186,7 +185,7 @@ MOST_SEGMENTS, OTHER = 50, "(other)"
 _ON_SEGMENTS = 1.0 / 3.0
 
 
-def segment_names(segments: object, n: int, columns: Columns) -> tuple[list[str], NDArray[Any]]:
+def segment_names(segments: object, n: int, columns: Columns) -> tuple[list[str], AnyArray]:
     """The columns of segments, and the name of each row's segment in each, (n, c).
 
     `columns` are those that the calibrator takes, if it takes any: others are left out, and numbers are named by bins.
@@ -207,7 +206,7 @@ def segment_names(segments: object, n: int, columns: Columns) -> tuple[list[str]
     return chosen, names
 
 
-def limited_names(names: AnyArray, known: Iterable[str]) -> NDArray[Any]:
+def limited_names(names: AnyArray, known: Iterable[str]) -> AnyArray:
     """The names of segments, with those beyond the first `MOST_SEGMENTS` as one."""
     seen = set(known)
     for name in dict.fromkeys(names.ravel().tolist()):

@@ -13,7 +13,6 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.deployment.monitoring.periods import in_words, missing_periods
 from calibrant.inputs.predictions import to_numpy
@@ -86,7 +85,7 @@ class Record:
         shown, right = data if late else seen, data.top == data.y
         expected, observed = (data.proba[:, 1], data.y == 1) if data.n_classes == 2 else (data.confidence, right)
 
-        def total(rows: NDArray[Any], over: float = 1.0) -> float | None:
+        def total(rows: AnyArray, over: float = 1.0) -> float | None:
             return float(data.each @ rows) / over if data.n_rows else None
 
         return cls(
@@ -176,7 +175,7 @@ class Recent:
     """The latest rows with calibrated probabilities, oldest first, and their segments (n, c)."""
 
     data: Sample
-    segment: NDArray[Any]
+    segment: AnyArray
 
     @classmethod
     def start(cls, classes: AnyArray) -> Recent:

@@ -320,7 +320,7 @@ class CalibrationMonitor:
         self._latest_groups = latest_groups(self._latest_groups, marks)
         return len(marks)
 
-    def _segment_names(self, segments: object, n: int) -> NDArray[Any]:
+    def _segment_names(self, segments: object, n: int) -> AnyArray:
         columns: list[str] = []
         names = np.empty((n, 0), dtype=object)
         if segments is not None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date, timedelta
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.text_table import list_names
 from calibrant.typing import AnyArray
@@ -57,7 +55,7 @@ def period_of(day: date, length: str) -> str:
     return day.isoformat()[: {"day": 10, "month": 7, "year": 4}[length]]
 
 
-def periods_of(dates: AnyArray, length: str) -> NDArray[Any]:
+def periods_of(dates: AnyArray, length: str) -> AnyArray:
     """The name of the period of each date."""
     days, places = np.unique(dates.astype("datetime64[D]"), return_inverse=True)
     return np.array([period_of(day, length) for day in days.tolist()], dtype=object)[places]

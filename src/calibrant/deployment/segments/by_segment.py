@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,11 +23,11 @@ from calibrant.inputs.segments import SeenLevels, read_segments, segment_numbers
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.runtime import Map
 from calibrant.steps import Step
-from calibrant.typing import TableLike
+from calibrant.typing import AnyArray, TableLike
 
 
 class _Segmented:
-    segment_columns_: dict[str, NDArray[Any]]
+    segment_columns_: dict[str, AnyArray]
 
 
 class BySegment(_Segmented, Calibrator):
@@ -36,9 +36,7 @@ class BySegment(_Segmented, Calibrator):
     The first of its steps gets the numbers of `segments` behind the probabilities.
     """
 
-    def predict_proba(
-        self, X: ArrayLike, *, axis: int | None = None, segments: TableLike | None = None
-    ) -> NDArray[Any]:
+    def predict_proba(self, X: ArrayLike, *, axis: int | None = None, segments: TableLike | None = None) -> AnyArray:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
@@ -82,14 +80,14 @@ class BySegment(_Segmented, Calibrator):
             "find the same correction. Call fit_intervals and predict_interval of a calibrator without corrections."
         )
 
-    def predict_log_proba(self, X: Any, *, axis: int | None = None, segments: TableLike | None = None) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any, *, axis: int | None = None, segments: TableLike | None = None) -> AnyArray:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
         if segments is None:
             return super().predict_log_proba(X, axis=axis)
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, axis=axis, segments=segments))
 
-    def predict(self, X: Any, *, axis: int | None = None, segments: TableLike | None = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, axis: int | None = None, segments: TableLike | None = None) -> AnyArray:
         """The most probable label of each row after calibration."""
         if segments is None:
             return super().predict(X, axis=axis)
@@ -120,7 +118,7 @@ class AfterCalibrator(BySegment):
         """The steps that take its probabilities."""
 
     @property
-    def segment_columns_(self) -> dict[str, NDArray[Any]]:  # type: ignore[override]
+    def segment_columns_(self) -> dict[str, AnyArray]:  # type: ignore[override]
         """The columns of segments that the calibrator needs, mostly none."""
         return getattr(self._first, "segment_columns_", {})
 

@@ -9,10 +9,8 @@ of levels theirs, and trees their steps; the sum of all with the log-probabiliti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.bins import quantiles
 from calibrant.inputs.segments import LARGEST, MISSING, segment_numbers, texts_of
@@ -35,7 +33,7 @@ _MOST_LEVELS = 12
 #: for each class.
 _MOST_CLASSES = 10
 #: The levels of each column by its name: texts, sorted, or the numbers between bins.
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, AnyArray]
 
 
 def learn_columns(frame: Mapping[str, AnyArray], weight: FloatArray | None = None) -> Columns:

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.files.prediction_sets.experiments import MemorySource, PredictionFileError, SplitPredictions
 from calibrant.simplex import softmax
+from calibrant.typing import AnyArray
 
 #: Far more than four arrays or a list of labels need; a file of nothing but instructions is refused early.
 MAX_INSTRUCTIONS = 5_000_000
@@ -64,7 +64,7 @@ class _Type:
 class _Array:
     """Stands for an array, before and after its contents are known."""
 
-    def __init__(self, reader: _Reader, value: NDArray[Any] | None = None) -> None:
+    def __init__(self, reader: _Reader, value: AnyArray | None = None) -> None:
         self._reader, self.value = reader, value
 
     def __setstate__(self, state: object) -> None:
@@ -93,7 +93,7 @@ class _Reader(pickle.Unpickler):
             raise PickledArrayError(f"{f'{module}.{name}':.80} is not part of a NumPy array")
         return found
 
-    def array(self, kind: object, shape: object, data: object, order: Any = "C") -> NDArray[Any]:
+    def array(self, kind: object, shape: object, data: object, order: Any = "C") -> AnyArray:
         """An array of these bytes."""
         dtype = _expect(kind, _Type).make()
         sizes = [_expect(size, int) for size in _expect(shape, tuple)]
@@ -143,7 +143,7 @@ def _pair(value: object) -> tuple[Any, Any]:
     return value[0], value[1]
 
 
-def _numbers(value: object, n_dimensions: int) -> NDArray[Any]:
+def _numbers(value: object, n_dimensions: int) -> AnyArray:
     """An array, or a plain list of numbers: nested lists could refer to each other and fill the memory."""
     if isinstance(value, list) and all(isinstance(item, (bool, int, float, np.generic)) for item in value):
         value = np.array(value)

@@ -166,7 +166,7 @@ def _float(item: Any) -> float:
     return float(item)
 
 
-def _decode_array(value: Mapping[str, object]) -> np.ndarray[Any, Any]:
+def _decode_array(value: Mapping[str, object]) -> AnyArray:
     spelling = _expect(value["dtype"], str)
     if not re.fullmatch(r"[<|]([fiub][1248]|U\d{1,9}|[mM]8(\[\d{0,9}\w{1,2}\])?|O)", spelling, re.ASCII):
         raise CalibratorFileError(f"This file is damaged: it holds an array of the type {spelling!r:.40}.")

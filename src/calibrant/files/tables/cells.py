@@ -51,7 +51,7 @@ class Numbers:
     Of several columns `values` has the shape (n, c), and positions are pairs of row and column.
     """
 
-    values: NDArray[Any]
+    values: AnyArray
     unreadable: dict[Any, str] = field(default_factory=dict)
 
 
@@ -202,7 +202,7 @@ def to_cells(column: Any) -> list[Any]:
     return list(to_text(column).to_pylist())
 
 
-def segment_texts(cells: AnyArray) -> NDArray[Any]:
+def segment_texts(cells: AnyArray) -> AnyArray:
     """The segment of each row as text, from its cells in the columns of segments (n, c); missing ones are `(none)`.
 
     >>> segment_texts(np.array([["north", 1.0], ["", None]], dtype=object)).tolist()

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.files.archives import ArchiveError, FileTooLargeError, check_size, open_archive
 from calibrant.files.tables.table import CHUNK_ROWS, LONGEST_LINE, Batch, Table, TableError, ipc, pa, parquet
 from calibrant.optional import require
 from calibrant.text_table import list_names
+from calibrant.typing import AnyArray
 
 #: What the matrix of an npy file, which has no names in it, is called.
 NPY_NAME = "p"
@@ -132,7 +132,7 @@ class ArrayTable(RecordTable):
             yield pa.RecordBatch.from_arrays(cells, names=names)
 
 
-def load_arrays(path: Path, kind: str, name: str = "") -> dict[str, NDArray[Any]]:
+def load_arrays(path: Path, kind: str, name: str = "") -> dict[str, AnyArray]:
     """Arrays of one or two dimensions by name; an npy file is mapped into memory, not read."""
     try:
         if kind == "npy":

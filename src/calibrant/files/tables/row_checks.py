@@ -96,11 +96,11 @@ class TableRows:
 
     classes: tuple[Any, ...]
     columns: tuple[str, ...]
-    values: NDArray[Any]
+    values: AnyArray
     codes: NDArray[np.int64] | None = None
     weight: NDArray[np.float64] | None = None
     #: Cells of the columns of segments as texts or floating-point numbers, (n, c).
-    segments: NDArray[Any] | None = None
+    segments: AnyArray | None = None
     #: A number that is equal for rows of one group, in all chunks.
     groups: NDArray[np.int64] | None = None
     votes: NDArray[np.float64] | None = None
@@ -114,7 +114,7 @@ class TableRows:
     kept: NDArray[np.bool_] | None = None
 
     @property
-    def parts(self) -> dict[str, NDArray[Any]]:
+    def parts(self) -> dict[str, AnyArray]:
         """The arrays with one entry per row, by name."""
         found = {name: getattr(self, name) for name in _PARTS}
         return {name: part for name, part in found.items() if part is not None}
@@ -136,7 +136,7 @@ class TableRows:
             return NamedColumns(list(self.classes), self.votes)
         if self.codes is None:
             return None
-        labels: NDArray[Any] = np.array(self.classes)[self.codes]
+        labels: AnyArray = np.array(self.classes)[self.codes]
         if np.any(self.codes < 0):
             labels = labels.astype(object)
             labels[self.codes < 0] = None
@@ -153,13 +153,13 @@ class TableRows:
         assert self.batch is not None
         return self.batch.data if self.kept is None else self.batch.data.filter(pa.array(self.kept))
 
-    def sample(self, layout: Layout) -> tuple[Sample, NDArray[Any] | None]:
+    def sample(self, layout: Layout) -> tuple[Sample, AnyArray | None]:
         """Labelled rows as a sample, and the segment of each; rows that count for nothing are left out.
 
         A row with votes is there once for each class that has any, with their number as its count.
         """
         proba = np.ascontiguousarray(complete(self.values, logits=layout.any_numbers))
-        place: NDArray[Any] | slice = slice(None)
+        place: AnyArray | slice = slice(None)
         codes, counts = self.codes, self.weight
         if self.votes is not None:
             place, codes, counts = repeated_rows(self.votes, len(self.votes), proba.shape[1], self.weight)

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.files.atomic import NotARegularFileError, atomic_stream, check_replaceable
 from calibrant.files.tables.cells import cast_text, is_bytes
 from calibrant.files.tables.table import Table, TableError, compute, file_format, ipc, pa, parquet
 from calibrant.inputs.words import RequestError
 from calibrant.optional import require
+from calibrant.typing import AnyArray
 
 
 class TableWriter(ABC):
@@ -257,7 +257,7 @@ class ArrayWriter(TableWriter):
     def close(self) -> None:
         table = pa.Table.from_batches(self._batches)
         columns = {name: _as_array(table.column(name), name) for name in table.column_names}
-        arrays: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, AnyArray] = {}
         for name, names in self._layout.items():
             if all(column in columns for column in names):
                 parts = [columns.pop(column) for column in names]
@@ -273,8 +273,8 @@ class ArrayWriter(TableWriter):
         self._stream.write(buffer.getbuffer())
 
 
-def _as_array(column: Any, name: str) -> NDArray[Any]:
-    array: NDArray[Any] = column.to_numpy()
+def _as_array(column: Any, name: str) -> AnyArray:
+    array: AnyArray = column.to_numpy()
     if array.dtype.kind == "O":
         # Text; without this NumPy would have to pickle it.
         array = np.array(["" if value is None else value for value in array.tolist()])
