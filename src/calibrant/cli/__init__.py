@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Each command lives in a module of its own, as a `typer.Typer` named `app`, and is imported when it is called;
-`COMMANDS` is the list of them. Nothing here may import NumPy, so that help and completion answer at once.
+Each command is a function in a module of its name, which is imported when it is called; `COMMANDS` is the list of them.
+Nothing here may import NumPy, so that help and completion answer at once.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ COMMANDS = {
     "methods": "List the calibration methods.",
     "bench": "Build prediction sets, run methods on them, study the results.",
 }
-#: Modules that are not called like their command.
-_MODULES = {"bench": "bench_commands"}
 
 
 class LazyCommands(TyperGroup):
@@ -52,11 +50,14 @@ class LazyCommands(TyperGroup):
 
 @functools.cache
 def _loaded(name: str) -> Any:
-    """A command with its options."""
-    module = importlib.import_module(f"calibrant.cli.{_MODULES.get(name, name)}")
-    # Completion is installed once, for the program as a whole.
-    module.app._add_completion = False
-    command = get_command(module.app)
+    """A command with its options; `bench` has commands of its own."""
+    if name == "bench":
+        from calibrant.cli.bench_commands import app
+    else:
+        # Completion is installed once, for the program as a whole.
+        app = typer.Typer(rich_markup_mode=None, add_completion=False)
+        app.command()(getattr(importlib.import_module(f"calibrant.cli.{name}"), name))
+    command = get_command(app)
     command.name = name
     return command
 

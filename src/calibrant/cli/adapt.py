@@ -5,21 +5,17 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-import typer
-
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked
-from calibrant.cli.printing import check_result, print_result
+from calibrant.cli.printing import Output
 from calibrant.cli.reading import read_for
 
-app = typer.Typer(rich_markup_mode=None)
 
-
-@options.command(app)
+@options.command()
 def adapt(
     *,
     calibrator: options.Calibrator,
-    output: str = options.output("JSON file to write; - is standard output."),
+    out: Output,
     table: options.RowOptions,
     prior: str | None = options.option(
         "Share of each class now, as in fraud=0.002,ok=0.998; for two classes, 0.002 is enough."
@@ -33,22 +29,19 @@ def adapt(
     labelled: str | None = options.option("File of predictions and labels from the time of calibration."),
     label: str | None = options.option("Column of the labels in --labelled.", "--label", "-y"),
     source: str | None = options.option("Share of each class at calibration, if the calibrator has not stored it."),
-    force: options.Force = False,
-    as_json: options.Json = False,
 ) -> None:
     """Adapt a calibrator to new class frequencies, known or estimated from predictions without labels.
 
     Correct only if nothing but the frequencies has changed. Give --prior or --from.
     """
     from calibrant.deployment import adapt as adapt_calibrator
-    from calibrant.workflows.fitting import store
     from calibrant.workflows.loading import load_calibrator
 
     if (prior is None) == (unlabelled is None):
         raise CommandError("give either --prior, the share of each class now, or --from, a file of predictions")
     if (labelled is None) != (label is None):
         raise CommandError("--labelled and --label, the column of its labels, belong together")
-    check_result(output, "calibrator", force=force, as_json=as_json)
+    out.check("calibrator")
     fitted = load_calibrator(calibrator)
     now = None if unlabelled is None else read_for(fitted, unlabelled, **vars(table))
     then = None if labelled is None else read_for(fitted, labelled, label=label, **vars(table))
@@ -62,9 +55,8 @@ def adapt(
             segments=None if now is None else now.segments,
             source=_shares(source, fitted),
         )
-    store(adapted, output, force=force)
+    out.store(adapted)
     values = {
-        "output": output,
         "method": adapted.method_,
         "classes": adapted.classes_,
         "source_prior": adapted.source_prior_,
@@ -72,7 +64,7 @@ def adapt(
         "interval": getattr(adapted, "interval_", None),
         "rows": None if now is None else now.n_usable,
     }
-    print_result(values, [adapted.summary(), f"Calibrator: {output}"], as_json=as_json)
+    out.tell(values, [adapted.summary(), f"Calibrator: {out.output}"])
 
 
 def _shares(text: str | None, fitted: Any) -> dict[Any, float] | float | None:

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from calibrant.cli import options
+from calibrant.cli.apply import write_rows
 from calibrant.cli.mistakes import CommandError
-from calibrant.cli.printing import check_result, print_result
-from calibrant.cli.reading import progress_over, reading, reading_rules
+from calibrant.cli.printing import Output
 
 if TYPE_CHECKING:
     from calibrant.workflows.applying import Applied
 
-app = typer.Typer(rich_markup_mode=None)
 
-
-@options.command(app)
+@options.command()
 def decide(
     *,
     calibrator: options.Calibrator,
     file: options.Input,
-    output: str = options.output(),
+    out: Output,
     table: options.RowOptions,
     cost: options.Cost = None,
     positive: options.Positive = None,
     suffix: str = options.option("Add calibrated probabilities, too, with this suffix, as in _cal.", default=""),
     renormalize: options.Renormalize = False,
-    force: options.Force = False,
-    as_json: options.Json = False,
 ) -> None:
     """Add to each row the action with the lowest expected cost, and that cost.
 
@@ -39,34 +33,18 @@ def decide(
     name of a column, as in fp=5,fn=amount. A CSV file has a line for each action and a column for each class, a JSON
     file holds {action: {class: cost}}. Without --cost, the rule stored by `calibrant fit --cost` is used.
     """
-    from calibrant.workflows import applying
     from calibrant.workflows.loading import load_calibrator
     from calibrant.workflows.rules_given import rule_of
 
-    check_result(output, "decisions", force=force, as_json=as_json)
+    out.check("decisions")
     fitted = load_calibrator(calibrator)
     if cost is None and not hasattr(fitted, "rule_"):
         raise CommandError(f"{calibrator} holds no decision rule: give the costs of actions, as in --cost fp=1,fn=20")
     rule = fitted.rule_ if cost is None else rule_of(fitted, cost, positive)
-    with reading(file, **vars(table), **reading_rules(fitted, renormalize=renormalize)) as reader:
-        done = applying.apply(
-            fitted,
-            reader,
-            output,
-            suffix=suffix,
-            rule=rule,
-            force=force,
-            progress=progress_over(reader.table, "decide"),
-        )
-    values = {
-        "output": output,
-        "rows": done.rows,
-        "rows_skipped": reader.skipped.count,
-        "actions": {str(name): count for name, count in done.actions.items()},
-        "expected_cost": done.cost,
-        "rule": rule.describe(),
-    }
-    print_result(values, _words(output, done, rule, fitted), as_json=as_json)
+    done, values = write_rows(fitted, file, out, table, renormalize, suffix=suffix, rule=rule)
+    actions = {str(name): count for name, count in done.actions.items()}
+    found = {"actions": actions, "expected_cost": done.cost, "rule": rule.describe()}
+    out.tell(values | found, _words(out.output, done, rule, fitted))
 
 
 def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,17 +11,22 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked
-from calibrant.cli.printing import check_result, print_result
+from calibrant.cli.printing import Output
 from calibrant.cli.reading import read_for
 
-app = typer.Typer(rich_markup_mode=None)
+
+@dataclass(frozen=True)
+class DocumentOutput(Output):
+    """A file whose name tells the format."""
+
+    output: str = options.option("File to write: .html, .md or .docx.", "--output", "-o", default=...)
 
 
-@options.command(app)
+@options.command()
 def document(
     *,
     calibrator: options.Calibrator,
-    output: str = options.output("File to write: .html, .md or .docx."),
+    out: DocumentOutput,
     table: options.WeighedOptions,
     file: Annotated[
         str | None,
@@ -29,8 +35,6 @@ def document(
     grades: options.Grades = None,
     title: str | None = options.option("Title. Default: the calibrator's file name."),
     level: options.Level = 0.95,
-    force: options.Force = False,
-    as_json: options.Json = False,
 ) -> None:
     """Write what a validator asks for about a calibrator: one HTML page, Markdown or Word file.
 
@@ -43,30 +47,21 @@ def document(
     from calibrant.workflows.loading import load_calibrator
     from calibrant.workflows.rules_given import scale_of
 
-    check_result(output, "document", force=force, as_json=as_json)
+    out.check("document")
     if (file is None) != (table.label is None):
         raise CommandError("FILE and --label belong together: the predictions to validate on, and their labels")
     with asked():
-        document_format(output)
+        document_format(out.output)
     if grades is not None and file is None:
         raise CommandError("--grades needs FILE, the rows to grade")
     fitted = load_calibrator(calibrator)
     if grades is not None and len(fitted.classes_) > 2:
         raise CommandError(f"--grades needs two classes; this calibrator has {len(fitted.classes_)}")
-    words = [Path(word).name for word in (calibrator, *([file] if file else []))]
-    asked_for: dict[str, Any] = {
-        "label": table.label,
-        "probs": ",".join(table.probs) if table.probs else None,
-        "segments": table.segments,
-        "weight": table.weight,
-        "grades": grades and Path(grades).name,
-        "group-by": table.group_by,
-        "blocks": table.blocks,
-        "title": title,
-        "level": level,
-    }
-    words += [word for name, value in asked_for.items() if value is not None for word in (f"--{name}", str(value))]
-    command = shlex.join(["calibrant", "document", *words, "-o", Path(output).name])
+    names = [Path(word).name for word in (calibrator, *([file] if file else []))]
+    asked_for = {name: getattr(table, name) for name in ("label", "probs", "segments", "weight")}
+    asked_for |= {"grades": grades and Path(grades).name, "group_by": table.group_by, "blocks": table.blocks}
+    words = options.as_words({**asked_for, "title": title, "level": level})
+    command = shlex.join(["calibrant", "document", *names, *words, "-o", Path(out.output).name])
     given: dict[str, Any] = {"title": title or Path(calibrator).name, "level": level, "command": [command]}
     if file is not None:
         rows = read_for(fitted, file, **vars(table))
@@ -80,5 +75,5 @@ def document(
             "grades": None if grades is None else scale_of(grades),
         }
     found = make_document(fitted, **given)
-    found.save(output, force=force)
-    print_result({"output": output, "short": found.short}, [*found.short, f"Document: {output}"], as_json=as_json)
+    found.save(out.output, force=out.force)
+    out.tell({"short": found.short}, [*found.short, f"Document: {out.output}"])

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from calibrant.metrics.result_types import Estimate
     from calibrant.workflows.evaluating import Evaluation
 
-app = typer.Typer(rich_markup_mode=None)
 
-
-@options.command(app, kept="There is no result")
+@options.command(kept="There is no result")
 def evaluate(
     *,
     file: options.Input,

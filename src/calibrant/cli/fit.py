@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import typer
-
 from calibrant.cli import options
 from calibrant.cli.labels import fit_labels
 from calibrant.cli.mistakes import CommandError, asked
-from calibrant.cli.printing import check_result, class_columns, print_result
+from calibrant.cli.printing import Output, class_columns
 from calibrant.cli.reading import find_answers, reading
-
-app = typer.Typer(rich_markup_mode=None)
 
 
 @dataclass(frozen=True)
@@ -46,11 +42,11 @@ def _input(table: FitOptions, direction: Direction) -> str:
     return "scores" if table.scores else "logits" if table.logits else "probabilities"
 
 
-@options.command(app)
+@options.command()
 def fit(
     *,
     file: options.Input,
-    output: str = options.output("JSON file to write; - is standard output."),
+    out: Output,
     table: FitOptions,
     method: str | None = options.method("Calibration method. Default: auto."),
     parameter: list[str] | None = options.option(
@@ -64,8 +60,6 @@ def fit(
     cost: options.Cost = None,
     positive: options.Positive = None,
     multilabel: options.Multilabel = False,
-    force: options.Force = False,
-    as_json: options.Json = False,
 ) -> None:
     """Learn a calibrator from predictions with labels, and store it as JSON.
 
@@ -86,10 +80,10 @@ def fit(
     from calibrant.workflows.answering import fit_answers
     from calibrant.workflows.rules_given import rule_of
 
-    check_result(output, "calibrator", force=force, as_json=as_json)
+    out.check("calibrator")
     if multilabel:
         others = {"--method": method, "--set": parameter, "--intervals": intervals, "--cost": cost}
-        return fit_labels(file, output, table, others, force=force, as_json=as_json)
+        return fit_labels(file, out, table, others)
     table, answers = find_answers(file, table)
     if answers is not None:
         if cost is not None or intervals:
@@ -97,11 +91,10 @@ def fit(
         with asked():
             made = None if method is None else fitting.make_calibrator(method, parameter or ())[0]
         fitted = fit_answers(answers, made)
-        fitting.store(fitted, output, force=force)
+        out.store(fitted)
         lines = fitted.summary().splitlines()
-        values = {"output": output, "rows": answers.sample.n_rows, "summary": lines}
-        print_result(values, [f"{output}: fitted to {answers.sample.size}", *lines], as_json=as_json)
-        return
+        values = {"rows": answers.sample.n_rows, "summary": lines}
+        return out.tell(values, [f"{out.output}: fitted to {answers.sample.size}", *lines])
     columns = options.split_names(table.segments)
     if columns is not None and (not columns or table.label in columns):
         raise CommandError("--segments names columns other than the label, as in --segments region,device")
@@ -113,9 +106,8 @@ def fit(
         done = fitting.fit(calibrator, reader, memory, intervals=intervals)
     if cost is not None:
         done.calibrator.set_rule(rule_of(done.calibrator, cost, positive))
-    fitting.store(done.calibrator, output, force=force)
+    out.store(done.calibrator)
     values = {
-        "output": output,
         "method": name,
         **done.counts,
         "rows_skipped": reader.skipped.count,
@@ -124,7 +116,7 @@ def fit(
         "seconds": done.seconds,
         "summary": done.calibrator.summary().splitlines(),
     }
-    print_result(values, _lines(output, name, done), as_json=as_json)
+    out.tell(values, _lines(out.output, name, done))
 
 
 def _lines(output: str, name: str, done: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ import typer
 
 from calibrant.cli.mistakes import CommandError
 from calibrant.cli.options import LabelledOptions, OnError, RowOptions
-from calibrant.cli.printing import class_columns, print_json, print_result
+from calibrant.cli.printing import Output, class_columns, print_json
 
 if TYPE_CHECKING:
     from calibrant.workflows.label_files import LabelFile
@@ -43,22 +43,19 @@ def _read(file: str, table: LabelledOptions, others: Mapping[str, object] | None
     return found
 
 
-def fit_labels(
-    file: str, output: str, table: LabelledOptions, others: Mapping[str, object], *, force: bool, as_json: bool
-) -> None:
+def fit_labels(file: str, out: Output, table: LabelledOptions, others: Mapping[str, object]) -> None:
     """Learn a `MultilabelCalibrator` and store it."""
     from calibrant.calibrators.multilabel import MultilabelCalibrator
     from calibrant.inputs.class_columns import NamedColumns
-    from calibrant.workflows.fitting import store
 
     rows = _read(file, table, others)
     calibrator = MultilabelCalibrator(rows.labels, input="logits" if table.logits else "probabilities")
     calibrator.fit(NamedColumns(rows.columns, rows.values), rows.y, rows.weight, groups=rows.groups)
-    store(calibrator, output, force=force)
+    out.store(calibrator)
     summary, columns = calibrator.summary().splitlines(), dict(zip(rows.labels, rows.columns))
-    values = {"output": output, "rows": len(rows.y), "rows_skipped": rows.skipped, "columns": columns}
-    first = f"{output}: fitted to {calibrator.fitted_to_} and {len(rows.labels)} labels"
-    print_result({**values, "summary": summary}, [first, _columns(rows), *summary], as_json=as_json)
+    values = {"rows": len(rows.y), "rows_skipped": rows.skipped, "columns": columns, "summary": summary}
+    first = f"{out.output}: fitted to {calibrator.fitted_to_} and {len(rows.labels)} labels"
+    out.tell(values, [first, _columns(rows), *summary])
 
 
 def evaluate_labels(file: str, table: LabelledOptions, level: float | None, *, as_json: bool) -> None:
@@ -83,9 +80,7 @@ def evaluate_labels(file: str, table: LabelledOptions, level: float | None, *, a
             typer.echo(f"{name} of all cells: {found.micro[name]} ({100 * level:g}% interval)")
 
 
-def apply_to_labels(
-    calibrator: str, file: str, output: str, table: RowOptions, *, suffix: str, force: bool, as_json: bool
-) -> None:
+def apply_to_labels(calibrator: str, file: str, out: Output, table: RowOptions, suffix: str) -> None:
     """Replace the probabilities of labels in a file."""
     from calibrant.files.tables.opening import opened_table
     from calibrant.runtime import load
@@ -98,36 +93,23 @@ def apply_to_labels(
         )
     fitted = load(calibrator)
     with opened_table(file) as (opened, _):
-        rows = apply_labels(fitted, opened, output, suffix=suffix, decimal=table.decimal, force=force)
+        rows = apply_labels(fitted, opened, out.output, suffix=suffix, decimal=table.decimal, force=out.force)
     columns = dict(zip(fitted.column_names, fitted.classes))
-    values = {"output": output, "rows": rows, "rows_skipped": 0, "columns": columns}
-    print_result(values, [f"{output}: {rows:,} rows calibrated"], as_json=as_json)
+    out.tell({"rows": rows, "rows_skipped": 0, "columns": columns}, [f"{out.output}: {rows:,} rows calibrated"])
 
 
 def report_labels(
-    file: str,
-    output: str,
-    table: LabelledOptions,
-    others: Mapping[str, object],
-    title: str | None,
-    level: float,
-    *,
-    force: bool,
-    as_json: bool,
+    file: str, out: Output, table: LabelledOptions, others: Mapping[str, object], title: str | None, level: float
 ) -> None:
     """One HTML page, worst labels first."""
-    from calibrant.files.tables.writers import atomic_output
     from calibrant.report.label_page import render_labels
 
     if table.logits:
         raise CommandError("--logits: report needs probabilities; give it the output of `calibrant apply`")
     rows = _read(file, table, others)
-    page = render_labels(rows.checked(), title or Path(file).name, level)
-    with atomic_output(output, force=force) as stream:
-        stream.write(page.encode())
-    values = {"output": output, "rows": len(rows.y), "rows_skipped": rows.skipped, "labels": rows.labels}
-    line = f"{output}: report on {len(rows.y):,} rows and {len(rows.labels)} labels"
-    print_result(values, [line], as_json=as_json)
+    out.write(render_labels(rows.checked(), title or Path(file).name, level).encode())
+    values = {"rows": len(rows.y), "rows_skipped": rows.skipped, "labels": rows.labels}
+    out.tell(values, [f"{out.output}: report on {len(rows.y):,} rows and {len(rows.labels)} labels"])
 
 
 def _columns(rows: LabelFile) -> str:

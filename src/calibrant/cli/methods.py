@@ -8,26 +8,14 @@ from calibrant.cli import options
 from calibrant.cli.printing import print_json
 from calibrant.text_table import aligned
 
-app = typer.Typer(rich_markup_mode=None)
-
 #: What --json tells of each method.
 _SHOWN = (
-    "name",
-    "label",
-    "family",
-    "aliases",
-    "description",
-    "binary",
-    "multiclass",
-    "extra",
-    "stores",
-    "streams",
-    "reference",
-    "parameters",
+    *("name", "label", "family", "aliases", "description", "binary", "multiclass", "extra", "stores", "streams"),
+    *("reference", "parameters"),
 )
 
 
-@options.command(app)
+@options.command()
 def methods(as_json: options.Json = False) -> None:
     """List the calibration methods that --method accepts."""
     from calibrant.calibrators.registry import list_calibrators

@@ -6,7 +6,7 @@ field of a class of options that stands for all of its fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -34,11 +34,6 @@ def option(help: str, *names: str, default: object = None, **more: Any) -> Any:
 def flag(help: str, *names: str) -> Any:
     """An option that is given or not."""
     return option(help, *names, default=False)
-
-
-def output(help: str = "File to write; - is standard output.") -> Any:
-    """The option --output, which a command cannot do without."""
-    return option(help, "--output", "-o", default=...)
 
 
 def complete_method(incomplete: str) -> list[tuple[str, str]]:
@@ -144,15 +139,35 @@ class LabelledOptions(WeighedOptions):
         return [name for name, default in defaults.items() if getattr(self, name) != default]
 
 
+def as_words(given: Mapping[str, Any]) -> list[str]:
+    """Options by name as words of a command; those that are None or false are left out.
+
+    Examples
+    --------
+    >>> as_words({"group_by": "patient", "probs": ["a", "b"], "logits": True, "weight": None})
+    ['--group-by', 'patient', '--probs', 'a', '--probs', 'b', '--logits']
+    """
+    words: list[str] = []
+    for name, value in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif value not in (None, False):
+            words += [word for part in (value if isinstance(value, list) else [value]) for word in (flag, str(part))]
+    return words
+
+
 #: What does the work of a command.
 Worker = Callable[..., None]
+#: Options that stand at the end of every help.
+_LAST = ("force", "as_json")
 
 
-def command(app: typer.Typer, kept: str = "Nothing was written") -> Callable[[Worker], Worker]:
-    """Register a function as the command of `app`; mistakes in it are explained to the user.
+def command(kept: str = "Nothing was written") -> Callable[[Worker], Worker]:
+    """Turn a function into a command, which explains mistakes to the user.
 
     A parameter that is a class of options, such as `RowOptions`, stands for all options of the class. `kept` is what an
-    interrupted command leaves behind.
+    interrupted command leaves behind, with names of options in braces.
     """
 
     def register(function: Worker) -> Worker:
@@ -167,16 +182,19 @@ def command(app: typer.Typer, kept: str = "Nothing was written") -> Callable[[Wo
             else:
                 parameters.append(_option(parameter.name, kind, parameter.default))
 
+        parameters.sort(key=lambda parameter: parameter.name in _LAST)
+
         @wraps(function)
         def run(**given: object) -> None:
+            left = kept.format(**given)
             for name, kind in groups.items():
                 given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-            with explained(kept):
+            with explained(left):
                 function(**given)
 
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return app.command()(run)
+        return run
 
     return register
 

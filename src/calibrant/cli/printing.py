@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError
 from calibrant.files.json_values import plain
 from calibrant.text_table import list_names
-from calibrant.typing import Label
+
+if TYPE_CHECKING:  # NumPy, which help does not need
+    from calibrant.typing import Label
 
 
 def print_json(value: object) -> None:
@@ -18,22 +23,42 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
-def print_result(values: Mapping[str, object], lines: Iterable[str], *, as_json: bool) -> None:
-    """Print what a command has done, as JSON or as lines, which give way to an output on the screen."""
-    if as_json:
-        print_json(values)
-    elif values["output"] != "-":
-        for line in lines:
-            typer.echo(line)
+@dataclass(frozen=True)
+class Output:
+    """Where a command writes, and how it tells what it has done."""
 
+    output: str = options.option("File to write; - is standard output.", "--output", "-o", default=...)
+    force: options.Force = False
+    as_json: options.Json = False
 
-def check_result(output: str, what: str, *, force: bool, as_json: bool) -> None:
-    """Refuse an output that exists, and a result that would be printed as JSON between the lines of an output."""
-    from calibrant.files.tables.writers import check_output
+    def check(self, what: str) -> None:
+        """Refuse a file that exists, and a result that would be printed as JSON between the lines of the output."""
+        from calibrant.files.tables.writers import check_output
 
-    if as_json and output == "-":
-        raise CommandError(f"--json and the {what} cannot both go to standard output; name an --output file")
-    check_output(output, force=force)
+        if self.as_json and self.output == "-":
+            raise CommandError(f"--json and the {what} cannot both go to standard output; name an --output file")
+        check_output(self.output, force=self.force)
+
+    def write(self, data: bytes) -> None:
+        """Write all of the output."""
+        from calibrant.files.tables.writers import atomic_output
+
+        with atomic_output(self.output, force=self.force) as stream:
+            stream.write(data)
+
+    def store(self, calibrator: Any) -> None:
+        """Write a fitted calibrator."""
+        from calibrant.workflows.fitting import store
+
+        store(calibrator, self.output, force=self.force)
+
+    def tell(self, values: Mapping[str, object], lines: Iterable[str]) -> None:
+        """Print what was done, as JSON or as lines, which give way to an output on the screen."""
+        if self.as_json:
+            print_json({"output": self.output, **values})
+        elif self.output != "-":
+            for line in lines:
+                typer.echo(line)
 
 
 def class_columns(names: Sequence[str], classes: Sequence[Label]) -> str:

@@ -15,7 +15,7 @@ import typer
 from calibrant.cli import options
 from calibrant.cli.labels import report_labels
 from calibrant.cli.mistakes import CommandError, asked
-from calibrant.cli.printing import check_result, class_columns, print_result
+from calibrant.cli.printing import Output, class_columns
 from calibrant.cli.reading import find_answers, progress_over, reading
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
@@ -24,16 +24,14 @@ from calibrant.text_table import list_names
 if TYPE_CHECKING:
     from calibrant.report.data import Report
 
-app = typer.Typer(rich_markup_mode=None)
 
-
-@options.command(app)
+@options.command()
 def report(
     *,
     files: Annotated[
         list[str], typer.Argument(metavar="FILE", help="One file of predictions, or several to show side by side.")
     ],
-    output: str = options.output("HTML file to write; - is standard output."),
+    out: Output,
     given: options.LabelledOptions,
     methods: str | None = options.option("Methods to compare, as in ts,sms,isotonic."),
     method: str | None = options.method("Method to recommend; default: the best."),
@@ -44,8 +42,6 @@ def report(
     grades: options.Grades = None,
     level: options.Level = 0.95,
     multilabel: options.Multilabel = False,
-    force: options.Force = False,
-    as_json: options.Json = False,
 ) -> None:
     """Is it calibrated? What would each method gain? One HTML page answers.
 
@@ -57,7 +53,6 @@ def report(
     each column is a label, any number of labels may be true, and labels are shown one by one, worst first.
     """
     from calibrant.calibrators.registry import get_calibrator
-    from calibrant.files.tables.writers import atomic_output
     from calibrant.report.analysis import analyse
     from calibrant.report.comparison import default_methods
     from calibrant.report.data import Source
@@ -67,11 +62,11 @@ def report(
     from calibrant.workflows.evaluating import ReportRows, read_for_report
     from calibrant.workflows.rules_given import rule_of, scale_of
 
-    check_result(output, "page", force=force, as_json=as_json)
+    out.check("page")
     if multilabel:
         others = {"--methods": methods, "--method": method, "--grades": grades, "--cost": cost}
         others["a second file"] = files[1] if len(files) > 1 else None
-        return report_labels(files[0], output, given, others, title, level, force=force, as_json=as_json)
+        return report_labels(files[0], out, given, others, title, level)
     wanted = options.split_names(methods)
     with asked():
         for known in [*(wanted or []), *([method] if method else [])]:
@@ -114,10 +109,8 @@ def report(
         check = _words(table, "label", "votes", "classes", "weight", "probs", "group_by", "blocks")
         words = [file, *check, *_words(table, "logits", "renormalize", "decimal")]
         words += ["--on-error", "skip"] * (skipped > 0)
-        asked_for = (("--cost", cost), ("--positive", positive), ("--grades", grades))
-        more = [word for flag, wish in asked_for if wish for word in (flag, wish)]
-        more += ["--log-odds"] * log_odds
-        command = shlex.join(["calibrant", "report", *words, *_words(table, "segments"), *more, "-o", output])
+        more = {"segments": table.segments, "cost": cost, "positive": positive, "grades": grades, "log_odds": log_odds}
+        command = shlex.join(["calibrant", "report", *words, *options.as_words(more), "-o", out.output])
         name = title or ("standard input" if file == "-" else Path(file).name)
         total = len(wanted or default_methods(rows.data.n_classes)) + 2
         with ProgressBar(total, "report") as bar:
@@ -140,12 +133,10 @@ def report(
             )
         if answers is not None or table.label != given.label:
             found[-1] = replace(found[-1], trust=judge(rows.data, level, found[-1].test_before.p_value))
-    with atomic_output(output, force=force) as stream:
-        stream.write(render(*found).encode())
-    several = {"reports": [contents.to_dict() for contents in found]}
-    values = {"output": output, **(found[0].to_dict() if len(found) == 1 else several)}
+    out.write(render(*found).encode())
+    several = [contents.to_dict() for contents in found]
     lines = [*_lines(found), *([class_columns(rows.columns, rows.classes)] if rows.columns else [])]
-    print_result(values, [*lines, f"Report: {output}"], as_json=as_json)
+    out.tell(several[0] if len(found) == 1 else {"reports": several}, [*lines, f"Report: {out.output}"])
 
 
 def _lines(found: list[Report]) -> Iterator[str]:
@@ -170,11 +161,4 @@ def _advance(bar: ProgressBar, done: Iterator[int], total: int, name: str) -> No
 
 def _words(table: options.LabelledOptions, *names: str) -> list[str]:
     """The options of these names as they were given, as words of a command."""
-    words: list[str] = []
-    for name in names:
-        value, flag = getattr(table, name), f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif value not in (None, False):
-            words += [word for part in (value if isinstance(value, list) else [value]) for word in (flag, str(part))]
-    return words
+    return options.as_words({name: getattr(table, name) for name in names})

@@ -20,8 +20,6 @@ from calibrant.cli.printing import print_json
 from calibrant.cli.reading import read_batches, read_for
 from calibrant.text_table import aligned
 
-app = typer.Typer(rich_markup_mode=None)
-
 #: The exit code that tells an alarm from an error.
 ALARM = 3
 
@@ -44,7 +42,7 @@ class WatchOptions(options.WeighedOptions):
     date: str | None = options.option("Column of dates, for --period.")
 
 
-@options.command(app)
+@options.command()
 def watch(
     *,
     calibrator: options.Calibrator,
