@@ -16,6 +16,7 @@ from calibrant.plots import report_figures as figures
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Correction, Report
 from calibrant.report.page import compared, render
+from calibrant.report.report_tables import agreed
 from calibrant.report.sections import largest_corrections, most_confused
 from tests.bench.browser import CHROMIUM, browser
 
@@ -115,6 +116,14 @@ def test_only_corrections_that_halves_agree_on_are_listed(hundred: Report, hosti
     listed = largest_corrections(hundred.correction, hundred.classes)
     assert len(listed) <= 2
     assert ("No two classes are confused beyond chance" in render(hundred)) == (not listed)
+
+
+def test_halves_agree_on_what_both_find_beyond_what_they_disagree_on() -> None:
+    first = np.array([[0.0, 0.9, 0.1], [-0.2, 0.0, 0.1], [0.1, 0.1, 0.0]])
+    second = np.array([[0.0, 0.8, 0.1], [0.2, 0.0, 0.1], [0.1, -0.1, 0.0]])
+    assert np.argwhere(agreed(first, second)).tolist() == [[0, 1]]
+    # Without any disagreement an entry has to be worth a line; the diagonal never counts.
+    assert np.argwhere(agreed(np.array([[5.0, 0.009], [0.02, 5.0]]), np.full((2, 2), 5.0))).tolist() == [[1, 0]]
 
 
 def test_the_matrix_is_that_of_classes_with_proven_corrections(hundred: Report) -> None:

@@ -428,6 +428,9 @@ def test_dominance_in_words() -> None:
         "On these rows calibrated predictions are nowhere better; beyond chance they are worse"
     )
     assert sections.dominance(murphy_diagram(y, p, p)) == "On these rows calibration changes no score."
+    few = murphy_diagram([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [0.4, 0.4, 0.6, 0.6], thresholds=[0.5])
+    said = "On these rows calibrated predictions are nowhere worse; no difference is beyond chance."
+    assert sections.dominance(few) == said
     mixed = sections.dominance(dataclasses.replace(found, dominance="neither", worse=0.25))
     assert mixed.startswith("On these rows calibrated predictions are worse at 25% of all thresholds; ")
 

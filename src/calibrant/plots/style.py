@@ -74,13 +74,7 @@ def plain(text: str) -> str:
 
 
 def tick_text(tick: float) -> str:
-    """A probability beside an axis, short enough for its neighbours.
-
-    Examples
-    --------
-    >>> tick_text(1e-4), tick_text(0.0002), tick_text(0.01)
-    ('10⁻⁴', '0.0002', '0.01')
-    """
+    """A probability beside an axis, short enough for its neighbours."""
     exponent = round(math.log10(tick)) if tick > 0 else 0
     return power_of_ten(exponent) if exponent < -3 and math.isclose(tick, 10.0**exponent) else f"{tick:g}"
 
@@ -146,13 +140,7 @@ def _scale_counts(strip: Any, occupied: AnyFloatArray, *, log: bool) -> None:
 
 
 def short_number(value: float) -> str:
-    """Count for a small tick: 0, 7, 850, 1.2k, 30k.
-
-    Examples
-    --------
-    >>> [short_number(v) for v in (0.0, 7.0, 0.25, 850.0, 1234.0, 30000.0, 2e6)]
-    ['0', '7', '0.25', '850', '1.2k', '30k', '2M']
-    """
+    """Count for a small tick: 0, 7, 850, 1.2k, 30k."""
     for size, unit in ((1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.2g}{unit}" if value < 100 * size else f"{value / size:.0f}{unit}"

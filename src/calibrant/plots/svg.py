@@ -29,13 +29,7 @@ Place = Callable[[float, float], tuple[float, float]]
 
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
-    """One SVG element; underscores in attribute names stand for hyphens, one at the end for nothing (`class_`).
-
-    Examples
-    --------
-    >>> element("rect", x=0, stroke_width=1.23456)
-    '<rect x="0" stroke-width="1.23"/>'
-    """
+    """One SVG element; underscores in attribute names stand for hyphens, one at the end for nothing (`class_`)."""
     parts = [
         f'{key.rstrip("_").replace("_", "-")}="{escape(_short(value), quote=True)}"'
         for key, value in attributes.items()
@@ -51,13 +45,7 @@ def _short(value: object) -> str:
 
 
 def text(x: float, y: float, content: str, **attributes: object) -> str:
-    """Escaped text.
-
-    Examples
-    --------
-    >>> text(1, 2, "<script>")
-    '<text x="1" y="2">&lt;script&gt;</text>'
-    """
+    """Escaped text."""
     return element("text", escape(content, quote=True), x=x, y=y, **attributes)
 
 
@@ -80,13 +68,7 @@ def marker(x: float, y: float, colour: str, *, square: bool, size: float = 3.5, 
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """About four round numbers between `low` and `high`.
-
-    Examples
-    --------
-    >>> [round(tick, 2) for tick in round_ticks(0.72, 0.9)]
-    [0.75, 0.8, 0.85, 0.9]
-    """
+    """About four round numbers between `low` and `high`."""
     raw = (high - low) / 4
     size = 10 ** math.floor(math.log10(raw))
     step = min((m * size for m in (1, 2, 5, 10) if m * size >= raw), default=raw)

@@ -28,14 +28,7 @@ AS_THEY_ARE = "Use the probabilities unchanged, and check again when the data or
 
 
 def lacking(data: Sample, names: tuple[str, ...]) -> Lack | None:
-    """What keeps the gain of calibration from being told; None if nothing does.
-
-    Examples
-    --------
-    >>> six = Sample(np.full((6, 2), 0.5), np.array([0, 1, 0, 1, 0, 1]))
-    >>> lacking(six, ("no", "yes")).text
-    '6 rows are too few to tell what calibration would gain: at least 50 are needed.'
-    """
+    """What keeps the gain of calibration from being told; None if nothing does."""
     gain = "too few to tell what calibration would gain"
     if data.groups is not None and data.units < FEWEST_GROUPS:
         # Groups of unequal size tell less than their number.
@@ -83,14 +76,6 @@ def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> s
     """What the rows are worth to calibration, and whether more would help; nothing where there is nothing to tell.
 
     `before` is the log loss of the predictions; `sampled` rows are not all that there are.
-
-    Examples
-    --------
-    >>> from calibrant.metrics.result_types import Estimate
-    >>> from calibrant.sample import Size
-    >>> ends = ((0.05, 0.03, 0.07), (0.061, 0.04, 0.08), (0.07, 0.05, 0.09), (0.02, 0.01, 0.03))
-    >>> worth_of_rows(Learning(Size(1264), 0.8, *(Estimate(*gain, 0.95) for gain in ends)), 1.0)
-    'With all 1,264 rows calibration saves about 6.1% of log loss; half of them would give 5.0%, and twice ...
     """
     if found.full.low <= 0:
         if found.added.low > 0 and found.double.value > 0 and found.full.high >= 0:
@@ -119,11 +104,6 @@ def why_chosen(
     """Why this method is the one that the report recommends.
 
     `lack` keeps methods from being compared. `gains`: the method is better than none, beyond chance.
-
-    Examples
-    --------
-    >>> why_chosen("ts", None, ["ts", "auto"])
-    'ts is better than the default method, auto, beyond chance.'
     """
     if wanted is not None:
         return f"{wanted} was asked for."

@@ -197,13 +197,7 @@ def learning(before: Sample, after: HeldOut, level: float) -> Learning | None:
 
 
 def steps(ratio: float) -> float:
-    """What fits to `ratio` times as many rows add, in units of what the last doubling of the rows added.
-
-    Examples
-    --------
-    >>> steps(0.5), steps(1.0)
-    (-1.0, 0.0)
-    """
+    """What fits to `ratio` times as many rows add, in units of what the last doubling of the rows added."""
     return float((1.0 - ratio**-_POWER) / (2.0**_POWER - 1.0))
 
 

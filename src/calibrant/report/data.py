@@ -38,13 +38,7 @@ _BY_SEGMENT, _WHEN = ("gap", "off", "log_loss"), ("before", "after")
 
 
 def condition(size: Size) -> str:
-    """What p-values and intervals of so many rows rest on.
-
-    Examples
-    --------
-    >>> condition(Size(300)), condition(Size(300, groups=30))
-    ('if rows are independent', 'if groups are independent')
-    """
+    """What p-values and intervals of so many rows rest on."""
     return f"if {'rows' if size.groups is None else 'groups'} are independent"
 
 

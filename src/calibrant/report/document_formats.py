@@ -103,13 +103,7 @@ FORMATS: dict[str, Callable[[ValidationDocument], bytes]] = {
 
 
 def document_format(path: str | Path) -> str:
-    """The format that the name of a file tells.
-
-    Examples
-    --------
-    >>> document_format("validation.MD"), document_format("-")
-    ('.md', '.html')
-    """
+    """The format that the name of a file tells."""
     ending = ".html" if str(path) == "-" else Path(path).suffix.lower()
     if ending not in FORMATS:
         raise ValueError(f"a document is an .html, .md or .docx file, not one that ends in {ending!r}")

@@ -75,13 +75,7 @@ def environment(*, autoescape: bool) -> Any:
 
 
 def escaped(text: object) -> str:
-    """Text in Markdown, where names of classes may hold what it takes for marks.
-
-    Examples
-    --------
-    >>> escaped("a|b")
-    'a\\\\|b'
-    """
+    """Text in Markdown, where names of classes may hold what it takes for marks."""
     return re.sub(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(str(text).split()))
 
 

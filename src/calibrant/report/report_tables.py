@@ -253,15 +253,7 @@ def _with_band(curve: BinaryMap, fitted: Any, data: Sample, level: float) -> Bin
 
 
 def agreed(first: AnyFloatArray, second: AnyFloatArray) -> NDArray[np.bool_]:
-    """Entries off the diagonal that two independent estimates agree on beyond chance.
-
-    Examples
-    --------
-    >>> first = np.array([[0.0, 0.9, 0.1], [-0.2, 0.0, 0.1], [0.1, 0.1, 0.0]])
-    >>> second = np.array([[0.0, 0.8, 0.1], [0.2, 0.0, 0.1], [0.1, -0.1, 0.0]])
-    >>> np.argwhere(agreed(first, second)).tolist()
-    [[0, 1]]
-    """
+    """Entries off the diagonal that two independent estimates agree on beyond chance."""
     off = ~np.eye(len(first), dtype=bool)
     same = first * second > 0
     smaller = np.minimum(np.abs(first), np.abs(second))

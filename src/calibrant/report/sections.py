@@ -228,14 +228,7 @@ def thresholds(report: Report) -> Section | None:
 
 
 def dominance(found: MurphyDiagram) -> str:
-    """Whether calibrated predictions are at least as good for everybody, whatever the costs.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import murphy_diagram
-    >>> print(dominance(murphy_diagram([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [0.4, 0.4, 0.6, 0.6], thresholds=[0.5])))
-    On these rows calibrated predictions are nowhere worse; no difference is beyond chance.
-    """
+    """Whether calibrated predictions are at least as good for everybody, whatever the costs."""
     said = {
         "first": "calibrated predictions are nowhere worse",
         "second": "calibrated predictions are nowhere better",
@@ -291,13 +284,7 @@ def classes(report: Report) -> Section:
 
 
 def differing_classes(differ: int, judged: int, k: int) -> str:
-    """Which classes have a diagram of their own.
-
-    Examples
-    --------
-    >>> differing_classes(3, 12, 100)
-    'Shown are 3 of the 12 classes with the largest miscalibration: those that are off beyond chance for 100 classes.'
-    """
+    """Which classes have a diagram of their own."""
     of = "all classes" if judged == k else f"the {judged} classes with the largest miscalibration"
     if not differ:
         return f"No diagrams: of {of} none is off beyond chance for {k} classes."
