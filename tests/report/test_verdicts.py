@@ -13,7 +13,7 @@ from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration, Part
 from calibrant.numerals import p_text
-from calibrant.report.advice import AS_THEY_ARE, NOTHING_GAINED, lacking, next_steps, rarely_seen, steps_in_python
+from calibrant.report.advice import AS_THEY_ARE, NOTHING_GAINED, lacking, next_steps, rarely_seen
 from calibrant.report.data import Lack, MethodRow, NextStep, SegmentRow, Source, Verdict
 from calibrant.report.verdict_words import Evidence, verdict
 from calibrant.sample import Sample, Size
@@ -493,7 +493,7 @@ def test_next_steps_by_segment_and_without_a_file() -> None:
 )
 def test_steps_in_python(judged: Verdict, recommended: str, given: dict[str, Any], first: NextStep) -> None:
     source = Source("p", ("groups", "classes"), in_python=True)
-    steps = steps_in_python(judged, recommended, source, **given)
+    steps = next_steps(judged, recommended, source, **given)
     assert steps[0] == first
     words = ["See what it found", "Apply it to new predictions of the same model", "Keep it"]
     assert [step.text for step in steps[-3:]] == words or recommended == "none"

@@ -123,59 +123,50 @@ def why_chosen(
 def next_steps(
     judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: Lack | None = None
 ) -> list[NextStep]:
-    """What to do, with commands that can be pasted into a shell; `segments` names a column whose segments stay off."""
-    words = shlex.join(source.arguments) or "PREDICTIONS --label LABEL"
-    again = f"calibrant report {words} -o report.html"
-    if lack is not None and recommended == "none":
-        return [NextStep(f"{_collect(lack)}, then run this again", again)]
+    """What to do, as commands for a shell or as Python; `segments` names a column whose segments stay off."""
+    fit, again, after = (_in_python if source.in_python else _in_a_shell)(recommended, source, segments)
+    if recommended == "none" and lack is not None:
+        needed = "rows of another class" if lack.of == "one class" else "more rows"
+        then = ", then run this again" if again else ""
+        return [NextStep(f"Collect {needed} before you calibrate{then}", again)]
     if recommended == "none" and not segments:
         return [NextStep(AS_THEY_ARE, again)]
-    corrected = f" --segments {shlex.quote(segments)}" if segments else ""
-    fit = f"calibrant fit {words} --method {shlex.quote(recommended)}{corrected} -o calibrator.json"
     if judged.tone == "good":
-        return [NextStep(AS_THEY_ARE, again), NextStep("Calibration does little here; if you want it anyway", fit)]
+        anyway = NextStep("Calibration does little here; if you want it anyway", fit)
+        return [NextStep(AS_THEY_ARE, again), anyway, *(after if source.in_python else ())]
+    learn = "Learn the calibrator from all these rows"
+    if segments:
+        learn += f", corrected in each {segments}: with one calibrator for all, some stay off"
+    return [NextStep(learn, fit), *after]
+
+
+def _in_a_shell(recommended: str, source: Source, segments: str) -> tuple[str, str, list[NextStep]]:
+    """The commands that fit and report, and what follows the fit."""
+    words = shlex.join(source.arguments) or "PREDICTIONS --label LABEL"
+    corrected = f" --segments {shlex.quote(segments)}" if segments else ""
     check = " --label LABEL" if source.check is None else f" {shlex.join(source.check)}".rstrip()
     ending = Path(source.name).suffix or ".csv"
-    return [
-        NextStep(_learn(segments), fit),
-        NextStep(
-            "Apply it to new predictions of the same model",
-            f"calibrant apply calibrator.json NEW{ending} -o CALIBRATED{ending}",
-        ),
+    apply = f"calibrant apply calibrator.json NEW{ending} -o CALIBRATED{ending}"
+    after = [
+        NextStep("Apply it to new predictions of the same model", apply),
         NextStep("Check it on rows that were not used here", f"calibrant evaluate CALIBRATED{ending}{check} --ci"),
     ]
+    fit = f"calibrant fit {words} --method {shlex.quote(recommended)}{corrected} -o calibrator.json"
+    return fit, f"calibrant report {words} -o report.html", after
 
 
-def _collect(lack: Lack) -> str:
-    return f"Collect {'rows of another class' if lack.of == 'one class' else 'more rows'} before you calibrate"
-
-
-def _learn(segments: str) -> str:
-    learn = "Learn the calibrator from all these rows"
-    return f"{learn}, corrected in each {segments}: with one calibrator for all, some stay off" if segments else learn
-
-
-def steps_in_python(
-    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: Lack | None = None
-) -> list[NextStep]:
-    """What to do, as Python; `segments` names a column whose segments stay off."""
-    if recommended == "none" and (lack is not None or not segments):
-        return [NextStep(AS_THEY_ARE if lack is None else _collect(lack))]
+def _in_python(recommended: str, source: Source, segments: str) -> tuple[str, str, list[NextStep]]:
+    """The line that fits, none that reports, and what follows the fit."""
     settings = "".join(f", {name}={name}" for name in source.arguments if name == "classes")
     given = "".join(f", {name}={name}" for name in source.arguments if name != "classes")
     fit, beside = f'calibrant.get_calibrator("{recommended}"{settings}).fit(y_prob, y_true{given})', ""
     if segments:
         made = f'calibrant.SegmentedCalibrator("{recommended}"{settings})'
         fit, beside = f"{made}.fit(y_prob, y_true, segments=segments{given})", ", segments=segments_new"
-    first = [NextStep(AS_THEY_ARE)] if judged.tone == "good" else []
-    learn = "Calibration does little here; if you want it anyway" if first else _learn(segments)
-    return [
-        *first,
-        NextStep(learn, f"calibrator = {fit}"),
+    apply = f"calibrated = calibrator.predict_proba(y_prob_new{beside})"
+    after = [
         NextStep("See what it found", "print(calibrator.summary())"),
-        NextStep(
-            "Apply it to new predictions of the same model",
-            f"calibrated = calibrator.predict_proba(y_prob_new{beside})",
-        ),
+        NextStep("Apply it to new predictions of the same model", apply),
         NextStep("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),
     ]
+    return f"calibrator = {fit}", "", after

@@ -24,7 +24,7 @@ from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Miscalibration, separate
 from calibrant.metrics.views import class_view, single_view
 from calibrant.numerals import class_text
-from calibrant.report.advice import lacking, next_steps, rarely_seen, steps_in_python, why_chosen, worth_of_rows
+from calibrant.report.advice import lacking, next_steps, rarely_seen, why_chosen, worth_of_rows
 from calibrant.report.comparison import (
     MANY_UNITS,
     HeldOut,
@@ -163,7 +163,6 @@ def analyse(
     correction, binary_map = (None, None) if chosen is None else corrections(data, shown, level)
     later = None if chosen is None else after
     curves = thresholds(data, later, banded.axis, level) if len(names) == 2 and lack is None else None
-    steps = steps_in_python if source.in_python else next_steps
     held = [entry.name for entry in held_out]
     return Report(
         source=source.name,
@@ -199,7 +198,7 @@ def analyse(
         thresholds=curves,
         rule=rule,
         decisions=None if numbered is None or chosen is None else decisions(data, after, numbered, level),
-        steps=tuple(steps(judged, recommended, source, segments=off, lack=lack)),
+        steps=tuple(next_steps(judged, recommended, source, segments=off, lack=lack)),
         command=source.command,
         grades=None if grades is None else backtested(data, grades, level),
     )
@@ -216,11 +215,7 @@ def backtested(data: Sample, grades: MasterScale | int, level: float) -> GradeBa
 def _shown(held_out: Sequence[HeldOut], recommended: str) -> HeldOut | None:
     """The method whose effect is shown: the recommended one; if that is none, the default or the best there is."""
     fitted = {entry.name: entry for entry in held_out}
-    best = min(
-        held_out,
-        key=lambda entry: float(np.average(row_losses(entry.data, "log_loss"), weights=entry.data.counts)),
-        default=None,
-    )
+    best = min(held_out, key=lambda entry: entry.log_loss, default=None)
     return fitted.get(recommended) or fitted.get(DEFAULT) or best
 
 

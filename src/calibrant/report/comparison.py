@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
@@ -45,7 +46,16 @@ class HeldOut:
 
     name: str
     data: Sample
-    seconds: float
+    seconds: float = 0.0
+
+    def losses(self, loss: str) -> AnyFloatArray:
+        """The loss of every row."""
+        return row_losses(self.data, loss)
+
+    @cached_property
+    def log_loss(self) -> float:
+        """Mean log loss."""
+        return float(np.average(self.losses("log_loss"), weights=self.data.counts))
 
 
 def default_methods(n_classes: int) -> list[str]:
@@ -121,56 +131,36 @@ def choose(before: Sample, held_out: Sequence[HeldOut], level: float, wanted: st
     if wanted is not None and wanted in [method.name for method in held_out]:
         return wanted
     # The next command stores the calibrator, so it would fail with a method that cannot be stored.
-    losses = {
-        method.name: row_losses(method.data, "log_loss") for method in held_out if calibrator_info(method.name).stores
-    }
-    losses["none"] = row_losses(before, "log_loss")
-    means = {name: _mean(rows, before) for name, rows in losses.items()}
-    safe = DEFAULT if means.get(DEFAULT, np.inf) <= means["none"] else "none"
-    best = min(losses, key=lambda name: means[name])
-    if means[best] >= means[safe]:
-        return safe
+    stored = [method for method in held_out if calibrator_info(method.name).stores]
+    methods = {method.name: method for method in (*stored, HeldOut("none", before))}
+    default = methods.get(DEFAULT, methods["none"])
+    safe = min(default, methods["none"], key=lambda method: method.log_loss)
+    best = min(methods.values(), key=lambda method: method.log_loss)
+    if best.log_loss >= safe.log_loss:
+        return safe.name
     # The best of several is ahead by luck as well: all comparisons together have this level.
-    strict = 1 - (1 - level) / (len(losses) - 1)
-    (ahead,) = paired_intervals((losses[safe] - losses[best])[:, None], before, strict)
-    return best if ahead.low > 0 else safe
-
-
-def _mean(rows: AnyFloatArray, data: Sample) -> float:
-    return float(np.average(rows, weights=data.counts))
+    strict = 1 - (1 - level) / (len(methods) - 1)
+    (ahead,) = paired_intervals((safe.losses("log_loss") - best.losses("log_loss"))[:, None], before, strict)
+    return best.name if ahead.low > 0 else safe.name
 
 
 def compare(
     before: Sample, held_out: Sequence[HeldOut], failed: dict[str, str], recommended: str, level: float
 ) -> list[MethodRow]:
     """A row for every method, best first, those that failed last."""
-    base = {loss: row_losses(before, loss) for loss in ("log_loss", "brier")}
-    after = {
-        method.name: {loss: row_losses(method.data, loss) for loss in ("log_loss", "brier")} for method in held_out
-    }
-    reference = (base if recommended == "none" else after[recommended])["log_loss"]
-    columns = [base["log_loss"] - reference]
+    none, zero = HeldOut("none", before), Estimate(0.0, 0.0, 0.0, level)
+    reference = next(method for method in (none, *held_out) if method.name == recommended)
+    columns = [none.losses("log_loss") - reference.losses("log_loss")]
     for method in held_out:
-        losses = after[method.name]
-        columns += [base["log_loss"] - losses["log_loss"], base["brier"] - losses["brier"]]
-        columns.append(losses["log_loss"] - reference)
-    found = paired_intervals(np.column_stack(columns), before, level)
-    rows = [
-        MethodRow(
-            name=method.name,
-            description=calibrator_info(method.name).description,
-            log_loss=_mean(after[method.name]["log_loss"], before),
-            gain_log_loss=found[1 + 3 * place],
-            gain_brier=found[2 + 3 * place],
-            behind=found[3 + 3 * place],
-            fitted=1 - 1 / n_folds(before),
-            seconds=method.seconds,
-        )
-        for place, method in enumerate(held_out)
-    ]
-    none = _mean(base["log_loss"], before)
-    zero = Estimate(0.0, 0.0, 0.0, level)
-    rows.append(MethodRow("none", "the unchanged predictions", none, zero, zero, found[0], seconds=0.0))
+        columns += [none.losses(loss) - method.losses(loss) for loss in ("log_loss", "brier")]
+        columns.append(method.losses("log_loss") - reference.losses("log_loss"))
+    behind, *found = paired_intervals(np.column_stack(columns), before, level)
+    rows = []
+    for place, method in enumerate(held_out):
+        gain, gain_brier, lost = found[3 * place : 3 * place + 3]
+        what, share = calibrator_info(method.name).description, 1 - 1 / n_folds(before)
+        rows.append(MethodRow(method.name, what, method.log_loss, gain, gain_brier, lost, share, method.seconds))
+    rows.append(MethodRow("none", "the unchanged predictions", none.log_loss, zero, zero, behind, seconds=0.0))
     rows.sort(key=lambda row: row.log_loss)
     return rows + [MethodRow(name, calibrator_info(name).description, message=text) for name, text in failed.items()]
 
@@ -184,7 +174,7 @@ _POWER = 0.5
 
 def learning(before: Sample, after: HeldOut, level: float) -> Learning | None:
     """Gain of log loss with half of the rows, all and twice as many; None if half of a fold cannot be fitted."""
-    base, fitted = row_losses(before, "log_loss"), row_losses(after.data, "log_loss")
+    base, fitted = row_losses(before, "log_loss"), after.losses("log_loss")
     halves = (0, 1) if before.proba.size <= _BOTH_HALVES else (0,)
     try:
         fewer = np.mean([_with_half(before, after.name, which) for which in halves], axis=0)

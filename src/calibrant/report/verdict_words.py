@@ -70,6 +70,16 @@ class Evidence:
     equal: bool = False
 
     @property
+    def binary(self) -> bool:
+        """Whether there are two classes: then all is said of the second."""
+        return len(self.names) == 2
+
+    @property
+    def score(self) -> str:
+        """What is judged."""
+        return f"probability of {class_text(self.names[1])}" if self.binary else "confidence"
+
+    @property
     def saved(self) -> Estimate:
         """The log loss that calibration saves; nothing where that cannot be told."""
         if self.gain is None or self.gain.gain_log_loss is None or self.lack is not None:
@@ -79,53 +89,48 @@ class Evidence:
 
 def verdict(evidence: Evidence) -> Verdict:
     """The verdict on predictions."""
-    found, names, saved, p_value = evidence.found, evidence.names, evidence.saved, evidence.p_value
+    found, binary, saved, p_value = evidence.found, evidence.binary, evidence.saved, evidence.p_value
     kind = found.largest
     # Predictions that are all equal have no slope, though one could be fitted.
     equal = evidence.equal
     if (evidence.lack is not None and kind == "rest") or equal:
         kind = "means" if found.means.gain >= found.slope.gain or equal else "slope"
-    binary = len(names) == 2
     sentences = [_positive(evidence) if binary else _confidence(evidence)]
     off = [row for row in evidence.segments if row.off_before]
-    by_segment = [_segments_off(off, len(evidence.segments), names)] if off else []
-    after = [*by_segment, *_gains(evidence)]
-    rests = f"{condition(evidence.size)}, a test of calibration"
-    rests = rests[0].upper() + rests[1:]
-    if evidence.lack is not None and evidence.lack.of in ("rows", "groups"):
+    after = [*([_segments_off(off, evidence)] if off else []), *_gains(evidence)]
+    tested = f"{condition(evidence.size)}, a test of calibration {{}} ({p_text(p_value, evidence.draws)})."
+    tested, lack = tested[0].upper() + tested[1:], evidence.lack
+    if lack is not None and lack.of in ("rows", "groups"):
         wrong = p_value < ALPHA
-        result = "finds the probabilities wrong" if wrong else "finds nothing wrong"
-        sentences += [f"{rests} {result} ({p_text(p_value, evidence.draws)}).", *after]
-        what = f"there are too few {evidence.lack.of} to tell how"
-        headline = f"The probabilities are wrong, but {what}" if wrong else f"Too few {evidence.lack.of} to tell"
-        return Verdict("fair", headline, tuple(sentences))
+        sentences += [tested.format("finds the probabilities wrong" if wrong else "finds nothing wrong"), *after]
+        how = f"The probabilities are wrong, but there are too few {lack.of} to tell how"
+        return Verdict("fair", how if wrong else f"Too few {lack.of} to tell", tuple(sentences))
     evident = p_value < ALPHA or (saved.low > 0 and found.parts[kind].p_value < ALPHA)
     if not evident and saved.low > 0:
-        sentences += [*after, f"{rests}, however, finds nothing wrong ({p_text(p_value, evidence.draws)})."]
-        return Verdict("fair", MIXED_EVIDENCE, tuple(sentences))
+        contrary = tested.replace("calibration {}", "calibration, however, finds nothing wrong")
+        return Verdict("fair", MIXED_EVIDENCE, (*sentences, *after, contrary))
     if not evident:
-        sentences += [f"{rests} finds nothing wrong ({p_text(p_value, evidence.draws)}).", *_hidden(evidence), *after]
+        sentences += [tested.format("finds nothing wrong"), *_hidden(evidence), *after]
+        few = ""
         if off:
             are = "is" if len(off) == 1 else "are"
-            headline = f"{NO_EVIDENCE} overall, but {len(off)} of {len(evidence.segments)} segments {are} off"
-            return Verdict("fair", headline, tuple(sentences))
-        if evidence.lack is not None:
-            few = "too few rows of some classes to tell" if evidence.lack.of == "classes" else evidence.lack.why
-            return Verdict("fair", f"{NO_EVIDENCE}, but {few}", tuple(sentences))
-        return Verdict("good", NO_EVIDENCE, tuple(sentences))
+            few = f" overall, but {len(off)} of {len(evidence.segments)} segments {are} off"
+        elif lack is not None:
+            few = f", but {'too few rows of some classes to tell' if lack.of == 'classes' else lack.why}"
+        return Verdict("fair" if few else "good", f"{NO_EVIDENCE}{few}", tuple(sentences))
     if evidence.ruled_out[0]:
         sentences.append(_ruled_out(*evidence.ruled_out, evidence.log_loss))
     if not binary:
-        sentences += _classes_off(names, found.frequencies)
+        sentences += _classes_off(evidence.names, found.frequencies)
     ends = _ends(evidence)
     # A second fault is worth a sentence if it costs a noticeable part of what the first one costs.
     second = found.slope.p_value < ALPHA and not equal
     if kind == "slope" or (second and found.slope.gain > 0.05 * found.parts[kind].gain):
         sentences.append(_slope(found.fitted_slope, ends, beyond=kind == "means"))
     if kind == "rest":
-        sentences += _ranges(evidence.table, names)
-    result = "finds the probabilities wrong" if p_value < ALPHA else "alone does not prove it"
-    sentences += [f"{rests} {result} ({p_text(p_value, evidence.draws)}).", *after]
+        sentences += _ranges(evidence)
+    proof = "finds the probabilities wrong" if p_value < ALPHA else "alone does not prove it"
+    sentences += [tested.format(proof), *after]
     # A few rows of nearly 0 or 1 can decide the slope: what the others contradict is no headline.
     if kind == "slope" and not all(end.agrees for end in ends):
         kind = "rest"
@@ -155,14 +160,10 @@ def _hidden(evidence: Evidence) -> list[str]:
     visible = error * float(ndtri(1 - ALPHA / 2) + ndtri(POWER))
     if not visible > 0:
         return ["This is not proof: with few rows, small errors stay hidden."]
-    what = (
-        f"the average probability of {class_text(evidence.names[1])}"
-        if len(evidence.names) == 2
-        else "the average confidence"
-    )
-    size, unit = evidence.size, "rows" if evidence.size.groups is None else "groups"
-    have = size.groups if size.groups is not None else size.rows
-    start = f"This is not proof: with this many {unit}, an error of {what} shows only if it is larger than about"
+    size = evidence.size
+    have, unit = (size.rows, "rows") if size.groups is None else (size.groups, "groups")
+    error_of = f"an error of the average {evidence.score}"
+    start = f"This is not proof: with this many {unit}, {error_of} shows only if it is larger than about"
     if visible <= SMALL_ERROR:
         return [f"{start} {number(100 * visible, 2)} percentage points."]
     needed = have * (visible / SMALL_ERROR) ** 2
@@ -171,19 +172,23 @@ def _hidden(evidence: Evidence) -> list[str]:
     return [f"{start} {number(100 * visible, 1)} percentage points; {rows}."]
 
 
-def _segments_off(off: Sequence[SegmentRow], every: int, names: Sequence[str]) -> str:
+def _segments_off(off: Sequence[SegmentRow], evidence: Evidence) -> str:
     """The segments whose predictions are off beyond chance, the farthest first."""
-    what = f"the probability of {class_text(names[1])}" if len(names) == 2 else "the confidence"
+    every = len(evidence.segments)
     farthest = sorted(off, key=lambda row: -abs(row.gap_before.value))
     listed = [
         f"{row.name} ({number(100 * abs(row.gap_before.value), 1)} percentage points too "
         f"{'high' if row.gap_before.value > 0 else 'low'})"
-        for row in farthest[:MOST_NAMED]
+        for row in farthest
     ]
-    more = f" and {len(off) - MOST_NAMED} more" if len(off) > MOST_NAMED else ""
     every_one = "both segments" if every == 2 else f"all {every} segments"
     where = every_one if 1 < len(off) == every else f"{len(off)} of {every} segments"
-    return f"In {where} {what} is off by more than chance: {', '.join(listed)}{more}."
+    return f"In {where} the {evidence.score} is off by more than chance: {_named(listed)}."
+
+
+def _named(parts: Sequence[str]) -> str:
+    more = f" and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
+    return ", ".join(parts[:MOST_NAMED]) + more
 
 
 def _ruled_out(rows: int, cost: float, log_loss: float) -> str:
@@ -197,7 +202,7 @@ def _ruled_out(rows: int, cost: float, log_loss: float) -> str:
 def _of_two(kind: str, evidence: Evidence) -> str:
     found, what = evidence.found, class_text(evidence.names[1])
     if kind == "means":
-        return f"Predicts {_shares(found.frequencies, 1, what)}: {excess(float(found.frequencies.ratio[1]))}"
+        return _predicts(evidence, 1)
     slope = found.fitted_slope.value
     where = _worst_band(evidence.table, slope if kind == "slope" else None)
     if where is None or (kind == "slope" and slope <= 0):
@@ -207,14 +212,10 @@ def _of_two(kind: str, evidence: Evidence) -> str:
 
 
 def _of_many(kind: str, evidence: Evidence) -> str:
-    found, names, gap = evidence.found, evidence.names, evidence.gap
+    gap, slope = evidence.gap, evidence.found.fitted_slope.value
     if kind == "means":
-        off = _off(found.frequencies)
-        if not off:
-            return "Some classes are predicted too often, others too rarely"
-        ratio = float(found.frequencies.ratio[off[0]])
-        return f"Predicts {_shares(found.frequencies, off[0], class_text(names[off[0]]))}: {excess(ratio)}"
-    slope = found.fitted_slope.value
+        off = _off(evidence.found.frequencies)
+        return _predicts(evidence, off[0]) if off else "Some classes are predicted too often, others too rarely"
     if kind == "slope":
         if (gap.low > 0 and slope < 1) or (gap.high < 0 and slope > 1):
             how = "over-confident" if gap.value > 0 else "under-confident"
@@ -248,7 +249,7 @@ def _ends(evidence: Evidence) -> list[_End]:
     """
     table, extreme = evidence.table, evidence.found.fitted_slope.value < 1
     off = (table.score < table.low) | (table.score > table.high)
-    mean = float(np.average(table.frequency, weights=table.weight)) if len(evidence.names) == 2 else 0.0
+    mean = float(np.average(table.frequency, weights=table.weight)) if evidence.binary else 0.0
     found = []
     for which, side in (("low", table.score < mean), ("high", table.score > mean)):
         if not side.any():
@@ -282,9 +283,10 @@ def _worst_band(table: ReliabilityCurve, slope: float | None = None) -> tuple[fl
     return score, frequency, low, high
 
 
-def _shares(frequencies: ClassFrequencies, column: int, what: str) -> str:
-    expected, observed = (float(counts[column]) for counts in (frequencies.expected, frequencies.observed))
-    return f"{percent(expected / frequencies.total)} for {what}, actually {percent(observed / frequencies.total)}"
+def _predicts(evidence: Evidence, column: int) -> str:
+    counts, what = evidence.found.frequencies, class_text(evidence.names[column])
+    expected, observed = (percent(float(part[column]) / counts.total) for part in (counts.expected, counts.observed))
+    return f"Predicts {expected} for {what}, actually {observed}: {excess(float(counts.ratio[column]))}"
 
 
 def _extreme(slope: float) -> str:
@@ -348,10 +350,9 @@ def _classes_off(names: Sequence[str], frequencies: ClassFrequencies) -> list[st
             listed = [
                 f"{class_text(names[column])} ({count(float(frequencies.expected[column]))} expected, "
                 f"{count(float(frequencies.observed[column]))} observed)"
-                for column in columns[:MOST_NAMED]
+                for column in columns
             ]
-            more = f" and {len(columns) - MOST_NAMED} more" if len(columns) > MOST_NAMED else ""
-            sentences.append(f"Predicted too {word}: {', '.join(listed)}{more}.")
+            sentences.append(f"Predicted too {word}: {_named(listed)}.")
     return sentences
 
 
@@ -376,19 +377,19 @@ def _slope(slope: Estimate, ends: Sequence[_End], *, beyond: bool) -> str:
     return f"The {said}, but not all probabilities are off as it says: {', '.join(where)}."
 
 
-def _ranges(table: ReliabilityCurve, names: Sequence[str]) -> list[str]:
+def _ranges(evidence: Evidence) -> list[str]:
     """The band that contributes most to the calibration error, if it is off beyond chance."""
-    where = _worst_band(table)
+    where = _worst_band(evidence.table)
     if where is None:
         return []
     score, frequency, low, high = where
-    two = len(names) == 2
-    happened = percent(frequency)
-    truth = f"{happened} are actually {class_text(names[1])}" if two else f"they are right {happened} of the time"
-    return [
-        f"The largest error is where the predictions give a {'probability' if two else 'confidence'} between "
-        f"{number(low, 2)} and {number(high, 2)}: {percent(score)} on average, but {truth}."
-    ]
+    if evidence.binary:
+        kind, truth = "probability", f"{percent(frequency)} are actually {class_text(evidence.names[1])}"
+    else:
+        kind, truth = "confidence", f"they are right {percent(frequency)} of the time"
+    ends = f"{number(low, 2)} and {number(high, 2)}"
+    start = f"The largest error is where the predictions give a {kind} between {ends}"
+    return [f"{start}: {percent(score)} on average, but {truth}."]
 
 
 def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
