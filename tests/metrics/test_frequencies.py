@@ -68,7 +68,7 @@ def test_positive_gap_of_any_class() -> None:
     for label in range(3):
         assert positive_gap(y, p, pos_label=label) == pytest.approx(p[:, label].mean() - np.mean(y == label))
     assert positive_gap(y, p) == positive_gap(y, p, pos_label=2)
-    with pytest.raises(ValueError, match="pos_label='x' is not one of the classes"):
+    with pytest.raises(ValueError, match="no class is labelled 'x'; the classes are"):
         positive_gap(y, p, pos_label="x")
 
 

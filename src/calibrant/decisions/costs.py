@@ -22,7 +22,7 @@ def distinct_names(names: Any, what: str) -> list[Any]:
 
 
 def costs_of_matrix(costs: Any, actions: Sequence[Label] | None, classes: list[Label] | None) -> CostTable:
-    matrix = costs if isinstance(costs, np.ndarray) else list(costs) if _is_list(costs) else []
+    matrix = list(costs) if isinstance(costs, Iterable) and not isinstance(costs, str) else []
     rows = [list(row) if np.ndim(row) == 1 else None for row in matrix]
     widths = {None if row is None else len(row) for row in rows}
     if len(widths) != 1 or None in widths or len(rows) < 2 or widths == {1}:
@@ -36,10 +36,6 @@ def costs_of_matrix(costs: Any, actions: Sequence[Label] | None, classes: list[L
     if names is None and classes is not None and len(rows) == k:
         names = list(classes)
     return costs_of_rows([row or [] for row in rows], names, classes)
-
-
-def _is_list(costs: object) -> bool:
-    return isinstance(costs, Iterable) and not isinstance(costs, str)
 
 
 def costs_of_dict(

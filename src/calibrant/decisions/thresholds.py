@@ -21,7 +21,7 @@ from calibrant.confidence import check_level
 from calibrant.decisions.value import with_intervals
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.scalars import public
-from calibrant.metrics.views import View, class_view, column_of
+from calibrant.metrics.views import class_view, column_of
 from calibrant.numerals import count, percent
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
@@ -161,7 +161,7 @@ def choose_threshold(
     column = 1 if pos_label is None else column_of(data, pos_label)
     if data.class_counts[column] == 0:
         raise ValueError(f"no row has the label {data.names[column]!r}: there is nothing to find")
-    every = _Thresholds.of(data, column)
+    every = _Thresholds(data, column)
     found, raised = every.found, every.raised
     if proven:
         chosen = every.proven(precision, recall, 1.0 - level)
@@ -187,22 +187,14 @@ def _last(allowed: NDArray[np.bool_]) -> int:
     return int(places[-1]) if len(places) else -1
 
 
-@dataclass(frozen=True)
 class _Thresholds:
     """Every threshold (`score`), descending, with the true alarms (`found`) and all alarms (`raised`) from it on."""
 
-    data: Sample
-    view: View
-    score: AnyFloatArray
-    found: AnyFloatArray
-    raised: AnyFloatArray
-
-    @classmethod
-    def of(cls, data: Sample, column: int) -> _Thresholds:
-        view = class_view(data, column)
-        score, place = np.unique(-view.score, return_inverse=True)
-        found, raised = (np.bincount(place, data.each * part).cumsum() for part in (view.hit, np.ones(data.n_rows)))
-        return cls(data, view, -score, found, raised)
+    def __init__(self, data: Sample, column: int) -> None:
+        self.data, self.view = data, class_view(data, column)
+        score, place = np.unique(-self.view.score, return_inverse=True)
+        self.score, self.raised = -score, np.bincount(place, data.each).cumsum()
+        self.found = np.bincount(place, data.each * self.view.hit).cumsum()
 
     def proven(self, precision: float | None, recall: float | None, alpha: float) -> int:
         """The place of the last threshold that passed its test; -1 if none did."""

@@ -32,6 +32,7 @@ from scipy.special import expit, log_ndtr, logit
 from calibrant.confidence import wilson_interval
 from calibrant.metrics.result_types import Tabular
 from calibrant.metrics.scalars import Form, Statistic, Summed, scalar, summed_mean, table
+from calibrant.metrics.views import column_of
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray, Label
 
@@ -311,8 +312,5 @@ def positive_gap(data: Sample, *, pos_label: Label = None) -> Statistic:
     >>> round(positive_gap([0, 0, 0, 1], [0.6, 0.5, 0.4, 0.5]), 3)
     0.25
     """
-    labels = data.names
-    if pos_label is not None and pos_label not in labels:
-        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {labels}")
-    column = len(labels) - 1 if pos_label is None else labels.index(pos_label)
+    column = data.n_classes - 1 if pos_label is None else column_of(data, pos_label)
     return summed_mean(data.proba[:, column] - (data.y == column))

@@ -130,13 +130,6 @@ def too_few(units: float) -> bool:
     return True
 
 
-def resolve_kind(kind: str, entry: Scalar | None) -> str:
-    """The kind of interval that "auto" stands for."""
-    if kind == "auto":
-        return "corrected" if entry is not None and entry.plug_in_bias else "percentile"
-    return kind
-
-
 @limited
 @describe_parameters
 def confidence_interval(
@@ -235,7 +228,7 @@ def estimates(
             value,
             found[i],
             level=level,
-            kind=resolve_kind(kind, entry),
+            kind=("corrected" if entry.plug_in_bias else "percentile") if kind == "auto" else kind,
             lower=entry.lower,
             upper=entry.upper,
             units=entry.units(data),

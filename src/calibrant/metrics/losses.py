@@ -4,8 +4,8 @@ With `p` the predicted probabilities and `y` the observed class, log loss is the
 score the mean of `Σ_j (p_j - 1[y = j])²`, or half of it. Each is a mean over rows, which is what `row_losses` gives.
 
 A forecast that gives every row the same probabilities `r` has Brier score `Σ_j (r_j² - 2 r_j f_j) + 1` if classes occur
-with frequencies `f`, which is `1 - Σ_j f_j²` for `r = f`. A skill is the share of it that the predictions take away:
-1 for perfect predictions, 0 for those that are no better than the reference, negative for worse ones.
+with frequencies `f`. A skill is the share of it that the predictions take away: 1 for perfect predictions, 0 for those
+that are no better than the reference, negative for worse ones.
 
 Where the true probabilities `q` of a row are known, log loss is `-Σ_j q_j log p_j` in expectation and the Brier score
 `Σ_j p_j² - 2 Σ_j p_j q_j + 1`. Both are smallest at `p = q`. No label is drawn, so the only noise left is that of the
@@ -25,9 +25,6 @@ from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyFloatArray, FloatArray
 
-# Rows handled at once where a float64 copy would otherwise double the memory of a float32 table.
-BLOCK_ENTRIES = 1 << 20
-
 
 def log_loss_rows(data: Sample, *, floor: float = LOSS_FLOOR) -> AnyFloatArray:
     """`-log max(p_y, floor)` of every row."""
@@ -45,20 +42,10 @@ def brier_rows(data: Sample, *, scale_by_half: bool | Literal["auto"] = "auto") 
     if data.n_classes == 2:
         rows = 2 * (1 - data.true_proba) ** 2
     else:
-        rows = np.maximum(_sum_of_squares(data.proba) - 2 * data.true_proba + 1, 0.0)
+        squares = np.einsum("ij,ij->i", data.proba, data.proba, dtype=np.float64)  # without a copy of float32 tables
+        rows = np.maximum(squares - 2 * data.true_proba + 1, 0.0)
     half = data.n_classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
     return (0.5 if half else 1.0) * rows
-
-
-def _sum_of_squares(proba: AnyFloatArray) -> AnyFloatArray:
-    if proba.dtype == np.float64:
-        return np.einsum("ij,ij->i", proba, proba)
-    squares = np.empty(len(proba))
-    step = max(1, BLOCK_ENTRIES // proba.shape[1])
-    for start in range(0, len(proba), step):
-        block = proba[start : start + step].astype(np.float64)
-        squares[start : start + step] = np.einsum("ij,ij->i", block, block)
-    return squares
 
 
 def accuracy_rows(data: Sample) -> AnyFloatArray:

@@ -2,14 +2,10 @@
 
 All of them ask whether labels could be draws from the predictions, of rows that the model was not fitted to.
 
-- Hosmer-Lemeshow: `Σ_g Σ_j (O_gj - E_gj)² / E_gj` with observed and expected counts of class `j` in group `g`.
-- Spiegelhalter: the Brier score less what the predictions expect it to be, in standard deviations.
-- Cox: intercept and slope of a logistic regression of the labels on the predicted log-odds.
-- An e-value is a likelihood ratio: a map is fitted to one half of the rows, and on the other half the probabilities of
-  the labels after it are divided by those before it. If the predictions are calibrated it is at most 1 in the mean, so
-  by Markov's inequality it exceeds 20 in at most 5 % of all samples, whatever their size.
-
-P-values of the first three come from labels drawn from the predictions (`calibrant.metrics.hypothesis`).
+P-values of the first three come from labels drawn from the predictions (`calibrant.metrics.hypothesis`). An e-value is
+a likelihood ratio: a map is fitted to one half of the rows, and on the other half the probabilities of the labels after
+it are divided by those before it. If the predictions are calibrated it is at most 1 in the mean, so by Markov's
+inequality it exceeds 20 in at most 5 % of all samples, whatever their size.
 """
 
 from __future__ import annotations
@@ -325,9 +321,9 @@ def _shift(data: Sample, frequencies: ClassFrequencies, column: int) -> Estimate
     def solved(count: float) -> float:
         if excess(-_FARTHEST_SHIFT, count) >= 0:
             return -np.inf
-        return (
-            np.inf if excess(_FARTHEST_SHIFT, count) <= 0 else float(brentq(excess, -50, 50, args=(count,), xtol=1e-12))
-        )
+        if excess(_FARTHEST_SHIFT, count) <= 0:
+            return np.inf
+        return float(brentq(excess, -_FARTHEST_SHIFT, _FARTHEST_SHIFT, args=(count,), xtol=1e-12))
 
     value, low, high = (solved(float(count)) for count in counts)
     return Estimate(value, low, high, frequencies.level)

@@ -2,14 +2,12 @@
 
 Follow the cumulated difference `D(t) = (1/n) Σ_{s_i ≤ t} (hit_i - s_i)`, which stays near zero when scores are
 calibrated. Kolmogorov-Smirnov is its largest distance from zero, Kuiper its range, so that an excess over any interval
-of scores counts wherever it lies. The averaged two-bin error is the mean over all thresholds `t` of the squared
-differences on both sides of it, `D(t)² + (D(1) - D(t))²`.
+of scores counts wherever it lies. The averaged two-bin error is the mean of `D(t)² + (D(1) - D(t))²` over thresholds.
 
 AUROC of one class is the probability that a random row of the class is scored above a random other row, ties counting
 half. With `M_i` the weight of all rows scored below row `i` plus half of those scored equally (itself included), and
 `P` and `N` the weights of the class and of the rest, it is `(Σ_{i in class} w_i M_i - P²/2) / (P N)`: among themselves,
-the rows of the class contribute `P²/2` in any order. Gini is `2 AUROC - 1`; the separation is the largest difference
-between the distribution functions of the scores of the class and of the rest.
+the rows of the class contribute `P²/2` in any order.
 """
 
 from __future__ import annotations
