@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial, reduce
 from typing import Any
 
@@ -93,18 +94,20 @@ def evaluate(
         raise ValueError("groups and blocks work with arrays; for rows in parts, pass them to RunningMetrics.update")
     if isinstance(y_prob, TopK):
         source: Source = partial(y_prob.batches, y_true, sample_weight)
-        return _of_batches(BatchReader(source, words=METRIC), metrics, classes, options, level)
+        reader = BatchReader(source, words=METRIC)
+        return _of_batches(RunningMetrics(metrics, options=options), reader, classes).result(level)
     if y_prob is None:
         column = sample_weight if isinstance(sample_weight, str) else None
         source = as_source(y_true, label=label, sample_weight=column, probs=probs)
         reader = BatchReader(source, classes=classes, axis=axis, ignore_index=ignore_index, words=METRIC)
-        return _of_batches(reader, metrics, classes, options, level)
+        return _of_batches(RunningMetrics(metrics, options=options), reader, classes).result(level)
     if axis is not None or ignore_index is not None:
         refuse_blocks(blocks)
         beside: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups}
         y_prob, y_true, sample_weight, groups = labelled_rows(y_prob, y_true, axis, ignore_index, METRIC, **beside)
     if is_dask(y_prob):
-        return _of_partitions(y_true, y_prob, sample_weight, metrics, classes, options, level)
+        empty = RunningMetrics(metrics, options=options)
+        return _of_partitions(empty, y_true, y_prob, sample_weight, classes).result(level)
     metrics = DEFAULT_METRICS if metrics is None else metrics
     options, wanted = options or {}, []
     for metric in metrics:
@@ -120,15 +123,8 @@ def evaluate(
     return dict(zip(metrics, estimates(wanted, data, level, n_resamples, random_state)))
 
 
-def _of_batches(
-    reader: BatchReader,
-    metrics: Sequence[str] | None,
-    classes: Sequence[Label] | None,
-    options: Mapping[str, Mapping[str, object]] | None,
-    level: float | None,
-) -> dict[str, Any]:
-    """Metrics of batches, in one pass, or in two if the first has to find out which labels there are."""
-    running = RunningMetrics(metrics, options=options)
+def _of_batches(running: RunningMetrics, reader: BatchReader, classes: Sequence[Label] | None) -> RunningMetrics:
+    """Add batches, in one pass, or in two if the first has to find out which labels there are."""
     named: Any = classes
     if named is None:
         seen = SeenLabels()
@@ -146,7 +142,7 @@ def _of_batches(
         with seen.named():
             columns, order = name_columns(part.y, part.n_classes, classes=named, names=reader.names, words=METRIC)
         running.add(encoded(part, columns, order))
-    return running.result(level)
+    return running
 
 
 #: Metrics of partitions that one task merges.
@@ -154,20 +150,13 @@ _FAN_IN = 8
 
 
 def _of_partitions(
-    y: object,
-    P: object,
-    weight: object,
-    metrics: Sequence[str] | None,
-    classes: Sequence[Label] | None,
-    options: Mapping[str, Mapping[str, object]] | None,
-    level: float | None,
-) -> dict[str, Any]:
+    empty: RunningMetrics, y: object, P: object, weight: object, classes: Sequence[Label] | None
+) -> RunningMetrics:
     """Metrics of Dask collections: partitions are summed where they are, and merged in a tree."""
     import dask
 
     from calibrant.calibrators.partitions import aligned
 
-    RunningMetrics(metrics, options=options)  # says what cannot be done before anything is computed
     pieces = aligned(P, y, weight)
     if classes is None:
         look, seen = dask.delayed(_labels, pure=False), SeenLabels()
@@ -186,12 +175,11 @@ def _of_partitions(
         dask.delayed(_taken_in, pure=False),
         dask.delayed(partial(reduce, RunningMetrics.merge), pure=False),
     )
-    parts = [take_in(*piece, number, metrics, classes, options) for number, piece in enumerate(pieces)]
+    parts = [take_in(*piece, number, empty, classes) for number, piece in enumerate(pieces)]
     while len(parts) > 1:
         parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-    (total,) = dask.compute(parts[0])
-    result: dict[str, Any] = total.result(level)
-    return result
+    total: RunningMetrics = dask.compute(parts[0])[0]
+    return total
 
 
 def _labels(P: Any, y: Any, number: int) -> Any:
@@ -203,12 +191,14 @@ def _labels(P: Any, y: Any, number: int) -> Any:
     return distinct(labels), categories, P.shape[1] if P.ndim == 2 and P.shape[1] > 1 else 2, names
 
 
-def _taken_in(P: Any, y: Any, weight: Any, number: int, metrics: Any, classes: Any, options: Any) -> RunningMetrics:
+def _taken_in(P: Any, y: Any, weight: Any, number: int, empty: RunningMetrics, classes: Any) -> RunningMetrics:
     with _in_partition(number):
         if weight is not None:
             some = row_weights(weight, len(y)) > 0  # a partition of no weight is none
             P, y, weight = P[some], y[some], weight[some]
-        return RunningMetrics(metrics, classes=classes, options=options).update(y, P, weight)
+        running = deepcopy(empty)
+        running.classes = classes
+        return running.update(y, P, weight)
 
 
 @contextmanager
