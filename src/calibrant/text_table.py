@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calibrant.typing import Label
+if TYPE_CHECKING:  # NumPy, which the help of commands does not need
+    from calibrant.typing import Label
 
 #: What makes a spreadsheet program read a cell as a formula when it comes first.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
