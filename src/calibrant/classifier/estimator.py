@@ -26,8 +26,18 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.calibrators.registry import calibrator_info, get_calibrator
-from calibrant.classifier.label_pair import LabelPair, fit_label_pairs, label_splits
-from calibrant.classifier.pair import CalibratedPair, common_map, fit_calibrator, fit_fold, log_scores, response_method
+from calibrant.classifier.pair import (
+    CalibratedPair,
+    LabelPair,
+    check_several_groups,
+    common_map,
+    fit_calibrator,
+    fit_fold,
+    fit_label_pairs,
+    label_splits,
+    log_scores,
+    response_method,
+)
 from calibrant.inputs.label_matrix import label_matrix
 from calibrant.inputs.labels import check_labels, encode, is_matrix
 from calibrant.inputs.observations import check_groups, check_sample_weight
@@ -317,11 +327,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             params = {}
         if groups is not None and own:
             n_groups = len(np.unique(groups))
-            if n_groups < 2:
-                raise ValueError(
-                    "All rows belong to one group, and folds keep groups together: no row would be left to calibrate "
-                    "on. Give groups that differ, or leave them out."
-                )
+            check_several_groups(n_groups)
             n_splits = min(splitter.get_n_splits(), n_groups)
             splitter, params = StratifiedGroupKFold(n_splits), {"groups": groups}
         try:
