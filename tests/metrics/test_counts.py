@@ -92,6 +92,12 @@ def test_design_effects() -> None:
     np.testing.assert_allclose(design_effects(none), 10.0)
 
 
+def test_design_effects_of_certain_predictions() -> None:
+    """Nothing is left to chance, so that nothing tells how much groups depend: the largest effect counts."""
+    certain = grouped(np.repeat([0.0, 1.0], 15), np.repeat([0, 1], 15), 10)
+    np.testing.assert_allclose(design_effects(certain), 10.0)
+
+
 @pytest.mark.parametrize("rate", [0.02, 0.5])
 def test_counts_of_dependent_groups(rate: float) -> None:
     rng = np.random.default_rng(3)

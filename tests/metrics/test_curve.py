@@ -46,6 +46,7 @@ def test_axes_place_probabilities_and_ticks():
     assert_allclose(ScoreAxis(0.0, 0.1).place(np.array([0.05])), [0.5])
     assert_allclose(odds.place(np.array([0.0, 0.001, 0.5, 1.0])), [0.0, 0.0, 0.5, 1.0], atol=1e-12)
     assert ScoreAxis().ticks(3) == [0.0, 0.5, 1.0]
+    assert ScoreAxis(0.55, 0.8).ticks() == [0.55, 0.6, 0.65, 0.7, 0.75, 0.8]
     assert ScoreAxis(0.0, 0.05).ticks() == [0.0, 0.01, 0.02, 0.03, 0.04, 0.05]
     assert odds.ticks() == [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999]
 

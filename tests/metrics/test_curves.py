@@ -302,4 +302,28 @@ def test_points_of_the_belt_carry_the_observations_around_them() -> None:
     log_odds = np.log(curve.at / (1 - curve.at))
     step = np.diff(log_odds).max()
     assert curve.weight.sum() == pytest.approx(400)
+    assert min(curve.weight[0], curve.weight[-1]) >= 1  # the smallest and the largest score are the ends
     assert curve.weight @ log_odds / 400 == pytest.approx(np.mean(np.log(p / (1 - p))), abs=step / 2)
+
+
+def test_the_smooth_test_of_the_belt_by_cholesky() -> None:
+    rng = np.random.default_rng(1)
+    s = rng.uniform(0.2, 0.8, 2000)
+    y = (rng.random(2000) < s + 0.2 * np.sin(2 * np.pi * (s - 0.2) / 0.6)).astype(int)
+    powers = np.vander(logit(s), 5, increasing=True)
+    root = np.linalg.cholesky((powers * (s * (1 - s))[:, None]).T @ powers)
+    squares = np.linalg.solve(root, powers.T @ (y - s)) ** 2
+    assert squares[2] > 3.84 or squares[3] > 3.84
+    more = int(np.argmin(np.append(squares[2:] > 3.841459, False)))
+    assert calibration_belt(y, s).test.statistic == pytest.approx(squares[: 2 + more].sum(), rel=1e-6)
+
+
+def test_a_belt_of_one_outcome_is_flat_at_jeffreys_mean() -> None:
+    belt = calibration_belt([0] * 9, np.linspace(0.1, 0.5, 9), classes=[0, 1])
+    assert belt.degree == 0
+    np.testing.assert_allclose(belt.frequency, 0.5 / 10)
+
+
+def test_a_table_names_the_class_that_it_judges() -> None:
+    assert reliability_table(["no", "yes"], [0.2, 0.7]).label == "yes"
+    assert reliability_table([0, 1, 2], np.full((3, 3), 1 / 3)).label is None

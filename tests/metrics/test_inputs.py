@@ -7,7 +7,7 @@ import pytest
 
 from calibrant import metrics
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.metrics import accuracy, brier, log_loss
+from calibrant.metrics import accuracy, brier, evaluate, log_loss
 from tests.needs import needs
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])
@@ -111,3 +111,9 @@ def test_inputs_are_left_alone() -> None:
     for name in ("log_loss", "brier", "ece", "auroc", "smooth_ece", "kuiper"):
         lists = metrics.evaluate(Y.tolist(), P.tolist(), [name])
         assert metrics.evaluate(y, p, [name])[name] == pytest.approx(lists[name], abs=1e-15)
+
+
+def test_rows_with_an_ignored_label_are_left_out() -> None:
+    p = np.array([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]])
+    found = evaluate([0, 1, 255], p, ["log_loss"], ignore_index=255)
+    assert found == evaluate([0, 1], p[:2], ["log_loss"])

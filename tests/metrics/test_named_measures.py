@@ -198,3 +198,8 @@ def test_intervals_hold_their_value(name: str, cancer: Data) -> None:
     found = confidence_interval(name, *cancer, n_resamples=50)
     assert found.low <= found.value <= found.high
     assert found.low < found.high
+
+
+def test_one_row_of_each_class_is_separated() -> None:
+    assert ks_separation([0, 1], [0.2, 0.8]) == 1.0
+    assert np.isnan(ks_separation([1, 1], [0.2, 0.8], classes=[0, 1]))

@@ -180,3 +180,15 @@ def test_tripled_rows_equal_a_weight_of_three(calibrator: str) -> None:
     for rows in (np.repeat(np.arange(300), 3), np.tile(np.arange(300), 3)):
         assert calibration_loss(y[rows], p[rows], method=calibrator) == pytest.approx(weighted, abs=1e-6)
     assert once == pytest.approx(weighted, abs=0.01)
+
+
+class OneColumn(Flatten):
+    """Predicts the second class alone, as a vector."""
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return super().predict_proba(X)[:, 1]
+
+
+def test_predictions_of_the_second_class_alone(binary: Data) -> None:
+    y, p = binary
+    assert decompose(y, p, method=OneColumn()) == pytest.approx(decompose(y, p, method=Flatten()))

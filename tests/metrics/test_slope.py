@@ -10,7 +10,7 @@ from scipy.stats import kstest
 from sklearn.linear_model import LogisticRegression
 
 from calibrant.metrics import calibration_loss, calibration_slope, confidence_interval, log_loss, miscalibration
-from calibrant.metrics.slope import RIDGE, LinearRecalibration
+from calibrant.metrics.slope import RIDGE, LinearRecalibration, SlopeScore, slope_interval
 from calibrant.sample import Sample
 from tests.samples import draw_labels, sharpened
 
@@ -252,3 +252,15 @@ def test_impossible_labels_cost_no_more_than_the_log_loss_says() -> None:
     saved = sum(part.gain for part in found.parts.values())
     assert saved <= log_loss(y, p)
     assert saved == pytest.approx(calibration_loss(y, p), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [3, 8])  # samples in which the search has to step out
+def test_the_score_test_just_rejects_at_the_ends_of_the_interval(seed: int) -> None:
+    p, y = sharpened(30, 3, 1.0, seed)
+    model = LinearRecalibration(Sample(p, y))
+    fitted = model.fit()
+    found = slope_interval(model, fitted, 0.95)
+    assert found.low < found.value < found.high
+    for end, sign in ((found.low, 1.0), (found.high, -1.0)):
+        at = model.fit(slope=False, start=np.append(fitted[:-1], end))
+        assert SlopeScore(model.scores(at)).signed() == pytest.approx(sign * 1.959964, abs=1e-3)
