@@ -222,3 +222,13 @@ def test_other_files_are_not_taken_for_answers(tmp_path):
         read_answers(tmp_path / "nowhere.jsonl")
     with pytest.raises(TableError, match="has no usable line; the first problem is: field 'answer'"):
         read_answers(write(tmp_path, PLAIN | {"answer": 9}), skip_errors=True)
+
+
+@pytest.mark.parametrize(("probs", "taken"), [([0.5, 0.495], True), ([0.5, 0.485], False), ([0.6, 0.415], False)])
+def test_probabilities_of_options_sum_to_one_up_to_rounding(tmp_path, probs, taken):
+    path = write(tmp_path, {"options": ["a", "b"], "probs": probs, "answer": 0})
+    if taken:
+        assert read_answers(path).sample.proba[0] == pytest.approx(np.array(probs) / sum(probs))
+    else:
+        with pytest.raises(TableError, match="field 'probs': they do not sum to 1"):
+            read_answers(path)

@@ -136,3 +136,23 @@ def test_labels_written_as_texts_and_as_numbers_are_named(tmp_path: Path) -> Non
 def test_a_folder_that_does_not_exist_is_not_blamed_on_its_ending(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"there is no file .*nowhere"):
         open_table(tmp_path / "nowhere")
+
+
+def test_rows_are_named_in_every_file_and_in_every_reading(tmp_path: Path) -> None:
+    for name, n in (("a", 3), ("b", 5), ("c", 4)):
+        (tmp_path / f"{name}.csv").write_text("p,y\n" + "0.5,1\n" * (n - 1) + "torn\n")
+    table = open_table(tmp_path)
+    for _ in range(2):
+        assert sum(len(batch) for batch in table.batches(skip_errors=True)) == 9
+        assert [row for row, _ in table.skipped] == [4, 10, 15]
+        names = [table.row_name(row) for row, _ in table.skipped]
+        assert names == [f"line {line} of {tmp_path / name}.csv" for name, line in (("a", 4), ("b", 6), ("c", 5))]
+
+
+def test_a_folder_may_hold_one_file(tmp_path: Path) -> None:
+    (tmp_path / "month=2026-01").mkdir()
+    needs("pandas").DataFrame({"p": [0.5, 0.25]}).to_parquet(tmp_path / "month=2026-01" / "t.parquet")
+    table = open_table(tmp_path)
+    assert (table.columns, table.n_rows) == (["p", "month"], 2)
+    (batch,) = table.batches(["month"])
+    assert batch.data.to_pydict() == {"month": ["2026-01"] * 2}

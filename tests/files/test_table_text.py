@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from calibrant.files.tables import text as table_csv
-from calibrant.files.tables.cells import NumberStyle, measured
+from calibrant.files.tables.cells import NumberStyle, label_codes, measured
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
@@ -170,3 +170,38 @@ def test_columns_of_which_more_than_half_are_no_numbers_are_none() -> None:
 def test_numbers_are_written_in_the_style_of_their_file(decimal: str, sign: bool, written: str) -> None:
     pa = pytest.importorskip("pyarrow")
     assert NumberStyle(decimal, 100.0, sign).text(pa.array([12.5])).to_pylist() == [written]
+
+
+@pytest.mark.parametrize(
+    ("block", "plain"),
+    [
+        (b"a,b\n1,2\n", True),
+        (b'a,"b"\n"1",2\n', True),
+        (b'a,"b\n"1,2\n', False),  # a row of two lines
+        (b'a,"b\n1,2\n', False),
+        (b'a,b\n1,2"', False),
+        (b"a\n\nb\n", False),
+        (b"\na\n", False),
+        (b"a\r\n\r\nb", False),
+        (b"\r\na", False),
+    ],
+)
+def test_arrow_reads_blocks_whose_lines_are_rows(block: bytes, plain: bool) -> None:
+    assert table_csv._rows_are_lines(block) is plain
+
+
+def test_labels_that_are_none_of_the_classes_have_one_code() -> None:
+    pa = pytest.importorskip("pyarrow")
+    column = pa.array(["b", " a ", "x", "", None])
+    assert label_codes(column, ["a", "b"]).tolist() == [1, 0, -1, -1, -1]
+    assert label_codes(pa.array([1.0, 2.0, None]), [2, 1]).tolist() == [1, 0, -1]
+    assert label_codes(pa.array(["1.0", "01"]), [1]).tolist() == [0, 0]
+    assert label_codes(pa.array([], pa.string()), ["a"]).tolist() == []
+
+
+@pytest.mark.parametrize(("renormalize", "hints"), [(False, ("renormalize", "skip_errors")), (True, ("skip_errors",))])
+def test_only_what_may_help_is_hinted_at(tmp_path: Path, renormalize: bool, hints: tuple[str, ...]) -> None:
+    (tmp_path / "t.csv").write_text("p_a,p_b,y\n" + "0.5,0.5,a\n0.2,0.8,b\n" * 9 + "0,0,a\n")
+    with pytest.raises(TableError, match="line 20: the probabilities sum to 0, not to 1") as error:
+        read_all(RowReader(open_table(tmp_path / "t.csv"), Layout(label="y", renormalize=renormalize)))
+    assert error.value.hints == hints

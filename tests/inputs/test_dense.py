@@ -82,3 +82,12 @@ def test_one_weight_for_all_places_counts() -> None:
     found = [get_calibrator("ts").fit(p, y, w, axis=1, ignore_index=255) for w in (2.0, np.full(y.shape, 2.0))]
     assert found[0].class_counts_.sum() == 2.0 * (y != 255).sum()
     assert found[0].inverse_temperature_ == found[1].inverse_temperature_
+
+
+def test_rows_of_every_kind_may_be_ignored() -> None:
+    rows, labels = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.6, 0.4]], [0, 1, 255, 1]
+    expected = get_calibrator("ts").fit([rows[i] for i in (0, 1, 3)], [0, 1, 1]).inverse_temperature_
+    frame = needs("pandas").DataFrame(rows, columns=["p_0", "p_1"])
+    frames = (frame, needs("polars").DataFrame(frame.to_dict("list")), needs("pyarrow").Table.from_pandas(frame))
+    for X in (rows, np.array(rows), *frames):
+        assert get_calibrator("ts").fit(X, labels, ignore_index=255).inverse_temperature_ == expected

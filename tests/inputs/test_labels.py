@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime
 import enum
+import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from calibrant import get_calibrator
-from calibrant.inputs.labels import check_labels, column_numbers, distinct, encode
+from calibrant import CalibrationWarning, effective_counts, get_calibrator
+from calibrant.inputs.labels import check_labels, column_numbers, distinct, encode, is_matrix, name_columns
 from calibrant.inputs.observations import check_sample_weight
 from calibrant.metrics import log_loss
 
@@ -195,3 +196,43 @@ def test_distinct_integers_are_found_whatever_their_size(labels):
     found = distinct(labels)
     assert found.dtype == labels.dtype
     assert found.tolist() == sorted(set(labels.tolist()))
+
+
+def test_integers_beyond_64_bits_are_named_exactly():
+    labels = np.array([2**63 + 1, -1], dtype=object)
+    columns, order = name_columns(labels, 2, classes=[2**63 + 1, -1])  # which NumPy would make floating-point numbers
+    assert (columns.tolist(), order) == ([2**63 + 1, -1], None)
+    with pytest.raises(ValueError, match=f"holds the label {2**63 + 1}, which classes= does not name"):
+        name_columns(labels, 2, classes=[2**63 + 2, -1])
+
+
+def test_column_numbers_without_zero_are_doubted_if_there_are_more_than_two():
+    with pytest.warns(CalibrationWarning, match="lacks the label 0 and 2 of 4 classes"):
+        assert name_columns(np.array([1, 2]), 4)[0].tolist() == [0, 1, 2, 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert name_columns(np.array([0, 2]), 4)[0].tolist() == [0, 1, 2, 3]
+        assert name_columns(np.array([1]), 2)[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([[0.2, 0.8]], True),
+        (([1, 0], [0, 1]), True),
+        ([np.array([1, 0])], True),
+        ([], False),
+        ([[1], [0]], False),
+        (["ab", "cd"], False),
+        (np.ones((3, 1)), False),
+        (np.ones((1, 2)), True),
+    ],
+)
+def test_matrices_of_labels_have_several_columns(y, expected):
+    assert is_matrix(y) is expected
+
+
+def test_importance_weights_that_are_all_zero_count_nothing():
+    with pytest.raises(ValueError, match="All weights are zero"):
+        effective_counts([0.0, 0.0])
+    np.testing.assert_allclose(effective_counts([0.0, 5.0, 5.0]), [0.0, 1.0, 1.0])

@@ -66,3 +66,11 @@ def test_the_only_label_seen_of_zero_and_one_names_both() -> None:
     assert (found.classes, found.by_order) == ((0, 1), False)
     with pytest.raises(RequestError, match=r"single probability column \('score'\) needs two labels, there are 1: '7'"):
         find_columns(["score"], [7], peek=uniform)
+
+
+def test_certain_predictions_are_probabilities() -> None:
+    def peek(names: Sequence[str]) -> np.ndarray:
+        return np.eye(2)[np.arange(30) % 2][:, : len(names)]
+
+    assert find_columns(["q1", "q2"], ["no", "yes"], peek=peek).names == ("q1", "q2")
+    assert find_columns(["score"], ["no", "yes"], peek=peek).names == ("score",)

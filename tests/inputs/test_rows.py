@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrant.files.prediction_sets.experiments import SplitPredictions
-from calibrant.inputs.predictions import as_matrix, to_log_probabilities, to_probabilities
+from calibrant.inputs.predictions import as_matrix, label_predictions, to_log_probabilities, to_probabilities
 from calibrant.inputs.rows import (
     ROUNDING,
     are_percentages,
@@ -23,7 +23,7 @@ from calibrant.inputs.rows import (
 )
 from calibrant.inputs.words import METRIC, Words
 from calibrant.metrics import log_loss
-from calibrant.simplex import LOG_FLOOR
+from calibrant.simplex import FLOOR, LOG_FLOOR
 
 NUMBERS = [0.0, 0.25, 0.5, 0.75, 1.0, 1.004, 1.5, -0.5, 1e308, math.inf, -math.inf, math.nan]
 
@@ -155,3 +155,32 @@ def test_one_column_of_twenty_numbers_that_could_be_probabilities_may_be() -> No
     assert not may_be_probabilities(column - 0.01)
     assert not may_be_probabilities(2 * column)
     assert not may_be_probabilities(np.hstack([column, 1 - column]))
+
+
+def test_arrays_without_numbers_are_named_by_what_they_lack() -> None:
+    with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 2\)\)"):
+        as_matrix(np.empty((0, 2)))
+    with pytest.raises(ValueError, match=r"0 feature\(s\) \(shape=\(3, 0\)\)"):
+        as_matrix(np.empty((3, 0)))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            [[0.5, 1.5], [0.2, 0.1]],
+            "X holds 1.5 at row 0, column 1: probabilities lie between 0 and 1. Negative values",
+        ),
+        ([[50.0, 15.0], [0.2, 100.0]], "X holds 50 at row 0, column 0: .* These look like percentages: divide them by"),
+        ([[0.5, math.nan]], "Input X contains NaN: nan at row 0, column 1"),
+    ],
+)
+def test_probabilities_of_labels_are_checked_one_by_one(values: list[list[float]], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        label_predictions(np.array(values))
+
+
+def test_labels_may_be_log_odds() -> None:
+    off, on, _ = label_predictions(np.array([[0.0, -800.0, 2.0]]), logits=True)
+    np.testing.assert_allclose(on, [[0.5, FLOOR, 1 / (1 + math.exp(-2))]], rtol=1e-15)
+    np.testing.assert_allclose(off, [[0.5, 1.0, 1 / (1 + math.exp(2))]], rtol=1e-15)

@@ -214,3 +214,20 @@ def test_a_warning_is_short_whatever_the_levels_are():
     assert len(str(caught[0].message)) < 700
     with pytest.warns(UserWarning, match="Found: missing"):
         map_.predict_proba(np.full(50, 0.5), segments={"x": [None] * 50, "n": np.full(50, -1.0)})
+
+
+@pytest.mark.parametrize(
+    ("segments", "name"),
+    [
+        (pd.Series(["a", "b"], name="region"), "region"),
+        (pd.Series(["a", "b"]), "segment"),
+        (["a", "b"], "segment"),
+        (pd.DataFrame({7: ["a", "b"]}), "7"),
+        (pl.DataFrame({"region": ["a", "b"]}), "region"),
+        ({"region": ["a", "b"]}, "region"),
+        (np.array([["a"], ["b"]]), "0"),
+    ],
+)
+def test_segments_are_columns_however_they_are_given(segments, name):
+    found = read_segments(segments, 2)
+    assert {key: list(column) for key, column in found.items()} == {name: ["a", "b"]}

@@ -98,4 +98,6 @@ def _some(X: Any, kept: Any) -> Any:
         return X[torch.as_tensor(kept, device=X.device)]
     if hasattr(X, "loc"):
         return X.loc[kept]
+    if hasattr(X, "filter"):  # frames of polars and Arrow
+        return X.filter(kept.tolist())
     return X[kept] if hasattr(X, "shape") else np.asarray(X)[kept]

@@ -277,7 +277,6 @@ class ExcelTable(ValueTable):
             raise TableError(f"{self.name} is not an xlsx file, or is damaged: {error}") from error
 
     def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
-        width = len(self.columns)
         for number, values in self._filled():
             if number > self._header:
-                yield number, [*values[:width], *[None] * (width - len(values))]
+                yield number, [*values, *[None] * len(self.columns)]  # a row may end before the last column
