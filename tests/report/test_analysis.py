@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from calibrant import get_calibrator
-from calibrant.metrics import evaluate, log_loss
+from calibrant.metrics import brier, evaluate, log_loss
 from calibrant.report.analysis import Source, analyse
-from calibrant.report.comparison import HeldOut, choose, cross_validate, paired_intervals
+from calibrant.report.comparison import HeldOut, choose, compare, cross_validate, paired_intervals
 from calibrant.sample import Sample
 from calibrant.workflows.evaluating import metric_names, metrics_in_memory
 
@@ -97,6 +97,29 @@ def test_the_default_is_recommended_unless_another_is_clearly_better(overconfide
     # Without the default, calibration is clearly better than the unchanged predictions.
     assert choose(overconfident, held_out[:1], 0.95) == "ts"
     assert choose(overconfident, [], 0.95) == "none"
+
+
+def test_methods_are_judged_on_two_parts_at_least() -> None:
+    one, two = (Sample(np.full((n, 2), 0.5), np.arange(n), classes=np.arange(2)) for n in (1, 2))
+    assert cross_validate(one, ["ts"]) == ([], {"ts": "1 row cannot be split into two parts"})
+    assert "cannot be split" not in cross_validate(two, ["ts"])[1].get("ts", "")
+
+
+def test_what_is_compared_and_with_what(overconfident: Sample) -> None:
+    held_out, _ = cross_validate(overconfident, ["ts", "isotonic"])
+    rows = {row.name: row for row in compare(overconfident, held_out, {"beta": "no luck"}, "ts", 0.95)}
+    assert list(rows) == [*sorted(("ts", "isotonic", "none"), key=lambda name: rows[name].log_loss), "beta"]
+    losses = {method.name: log_loss(overconfident.y, method.data.proba) for method in held_out}
+    losses["none"] = log_loss(overconfident.y, overconfident.proba)
+    for name, loss in losses.items():
+        assert rows[name].log_loss == pytest.approx(loss)
+        assert rows[name].gain_log_loss.value == pytest.approx(losses["none"] - loss, abs=1e-12)
+        assert rows[name].behind.value == pytest.approx(loss - losses["ts"], abs=1e-12)
+    assert rows["ts"].fitted == 0.8
+    assert rows["ts"].gain_brier.value == pytest.approx(
+        brier(overconfident.y, overconfident.proba) - brier(overconfident.y, held_out[0].data.proba)
+    )
+    assert rows["beta"].message == "no luck"
 
 
 def test_what_cannot_be_stored_is_not_recommended(overconfident: Sample) -> None:

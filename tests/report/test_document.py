@@ -179,6 +179,10 @@ def test_too_few_rows_and_none(fitted):
     ]  # fmt: skip
     with pytest.raises(ValueError, match="belong together"):
         document(fitted, ["yes"])
+    three = np.tile(np.full((3, 3), 0.1) + 0.7 * np.eye(3), (4, 1))
+    for given in ((fitted,), (get_calibrator("none").fit(three, [0, 1, 2] * 4), [0, 1, 2] * 4, three)):
+        with pytest.raises(ValueError, match="grades are for rows with labels of two classes"):
+            document(*given, grades=3)
 
 
 def test_what_does_not_help_is_not_praised():
@@ -200,6 +204,7 @@ def test_many_classes(k):
     for j in range(k):
         assert value(rows[str(j)][0]) == pytest.approx(q[:, j].sum(), abs=0.51)
         assert int(rows[str(j)][1]) == (y[200:] == j).sum()
+        assert rows[str(j)][2] == f"{q[:, j].sum() / (y[200:] == j).sum():.3f}"
     assert "is a bound (duality gap), computed at the stored coefficients" in " ".join(sentences(made))
 
 

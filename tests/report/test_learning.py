@@ -128,6 +128,11 @@ START = "With all 1,264 rows calibration saves about 6.1% of log loss; half of t
         (estimate(0.001, 0.005), estimate(0.0, 0.01), ""),
         (estimate(-0.1, 0.05), estimate(0.02, 0.01), ""),
         (estimate(0.061, 0.02), estimate(0.2, 0.1), START + "would be too few, so more are likely to help."),
+        (
+            estimate(0.077, 0.02),
+            estimate(0.1, 0.05),
+            START.replace("6.1", "7.7") + "would be too few, so more are likely to help.",
+        ),
     ],
 )
 def test_words(full, added, said):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from calibrant import DecisionRule
+from calibrant.metrics.result_types import Estimate
 from calibrant.plots import report_figures as figures
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Correction, Report
@@ -143,6 +144,22 @@ def test_the_matrix_is_that_of_classes_with_proven_corrections(hundred: Report) 
     assert f'{hundred.classes[7]}</td><td data-label="when the model leans towards">{hundred.classes[90]}' in page
     few = most_confused(Correction(1.0, matrix[:3, :3], np.eye(3, k=1, dtype=bool)))
     assert few == [0, 1, 2]
+
+
+def test_what_differs_between_reports_beyond_chance(binary: Report) -> None:
+    def apart(first: tuple[float, float, float], last: tuple[float, float, float]) -> tuple[float, float, bool]:
+        pair = [
+            dataclasses.replace(binary, metrics=(binary.metrics[0]._replace(before=Estimate(*ends, 0.95)),))
+            for ends in (first, last)
+        ]
+        (row,) = compared(pair)
+        return row.difference.low, row.difference.high, row.apart
+
+    # Half the widths of the intervals, 0.3 and 0.4, add up like standard errors.
+    assert apart((1.0, 0.7, 1.3), (3.0, 2.6, 3.4)) == (pytest.approx(1.5), pytest.approx(2.5), True)
+    assert apart((3.0, 2.7, 3.3), (1.0, 0.6, 1.4)) == (pytest.approx(-2.5), pytest.approx(-1.5), True)
+    assert apart((1.0, 0.7, 1.3), (1.4, 1.0, 1.8)) == (pytest.approx(-0.1), pytest.approx(0.9), False)
+    assert compared([binary, dataclasses.replace(binary, metrics=())]) == []
 
 
 def test_reports_side_by_side(binary: Report, hostile: Report) -> None:

@@ -21,7 +21,7 @@ from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
 from calibrant.numerals import range_names
 from calibrant.plots.report_figures import stability
-from calibrant.report import analysis, sections, watching
+from calibrant.report import analysis, report_tables, sections, watching
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.comparison import MANY_UNITS, paired_intervals
 from calibrant.report.data import Lack, MethodRow, Report
@@ -215,6 +215,11 @@ def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Rep
     assert re.fullmatch(expected, notes["decomposition"])
     assert re.fullmatch(r"50% becomes [\d.]+%", notes["map"])
     assert re.fullmatch(r"acting on yes beats acting on all and on none from [\d.]+% to [\d.]+%", notes["thresholds"])
+    good = dataclasses.replace(rare.verdict, tone="good")
+    assert section(dataclasses.replace(rare, recommended="auto"), "methods").note == "auto is recommended"
+    standing = section(dataclasses.replace(rare, recommended="auto", verdict=good), "methods")
+    assert (standing.note, standing.values["standing"]) == ("auto is the default", "the default")
+    assert section(dataclasses.replace(rare, recommended="ts", verdict=good), "methods").note == "ts is recommended"
     none = dataclasses.replace(rare, recommended="none", lack=Lack("rows", ""))
     assert section(none, "methods").note == "none is recommended"
     # The rows of the table still prove it.
@@ -336,6 +341,22 @@ def test_decisions_at_given_costs(rare: Report) -> None:
     assert 'type="range" min="0"' in page
     assert "script-src 'sha256-" in page
     assert "ratio" in rare.to_dict()["decisions"]["ratios"][0]
+
+
+def test_the_slider_has_the_usual_ratios_and_that_of_the_costs() -> None:
+    pair = [
+        Sample(np.column_stack([1 - p, p]), np.tile([0, 1], 30)) for p in (np.linspace(0.1, 0.9, 60), np.full(60, 0.5))
+    ]
+    own = DecisionRule([[0, 14], [4, 0]])
+    found = report_tables.decisions(*pair, own, 0.95)
+    ratios = [row.ratio for row in found.ratios]
+    assert ratios == sorted(
+        [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 3.5, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 1000]
+    )
+    assert ratios[found.chosen] == 3.5
+    # In units of a false alarm, which costs 4 here.
+    assert found.ratios[found.chosen].found.before.value == pytest.approx(found.found.before.value / 4)
+    assert found.ratios[found.chosen].threshold == pytest.approx(1 / 4.5)
 
 
 def test_what_the_note_on_decisions_says(rare: Report) -> None:

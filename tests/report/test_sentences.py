@@ -17,6 +17,7 @@ import calibrant
 from calibrant import CalibrationReport
 from calibrant.report import comparison
 from calibrant.report.advice import NOTHING_GAINED, lacking, rarely_seen, why_chosen
+from calibrant.report.calibration_report import _check_order
 from calibrant.report.data import Lack
 from calibrant.sample import Sample
 from tests.cli.test_commands import ok, run
@@ -232,6 +233,11 @@ def test_the_old_order_of_arguments_is_an_error() -> None:
     for wrong in (p, np.column_stack([1 - p, p])):
         with pytest.raises(ValueError, match=r"the order is CalibrationReport\(y_true, y_prob\)"):
             CalibrationReport(wrong, Y[:100])
+    # Labels that are numbers with a point, or nothing at all, are no probabilities.
+    for fine in (Y[:100].astype(float), np.where(Y[:100], 0.5, 1.0)):
+        _check_order(fine, p)
+    _check_order(np.empty(0), p)
+    _check_order(Y[:100], np.round(p))
     votes = np.column_stack([1 - Y[:100], Y[:100]])
     CalibrationReport(votes, np.column_stack([1 - p, p]), methods=["ts"])
 

@@ -403,6 +403,16 @@ def test_the_class_that_costs_most_is_named_first() -> None:
     assert "Predicted too rarely: yes (5 expected, 20 observed), maybe (95 expected, 130 observed)." in said.sentences
 
 
+@pytest.mark.parametrize(("gain", "said"), [(0.003, True), (0.0025, False), (0.002, False)])
+def test_a_second_fault_is_named_if_it_costs_a_twentieth_of_the_first(gain: float, said: bool) -> None:
+    counted = frequencies([150, 50], [100, 100], 0.001)
+    found = faults(counted, 0.8, means=CLEAR, slope=Part(gain, 0.001, 20.0))
+    sentences = verdict(evidence(p_value=0.01, found=found)).sentences
+    assert any(sentence.startswith("Apart from that") for sentence in sentences) == said
+    unproven = faults(counted, 0.8, means=CLEAR, slope=Part(gain, 0.2, 1.0))
+    assert "Apart from that" not in " ".join(verdict(evidence(p_value=0.01, found=unproven)).sentences)
+
+
 def test_what_is_not_said() -> None:
     """Without evidence nothing is called wrong, and without rows nothing is gained."""
     calm = " ".join(verdict(evidence(3)).sentences)
