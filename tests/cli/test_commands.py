@@ -145,6 +145,26 @@ def test_a_single_column_stands_for_the_class_it_names(tmp_path: Path, name: str
     np.testing.assert_allclose(found if name == "p_yes" else 1 - found, expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("positive", ["fraud", "ok"])
+def test_the_positive_class_is_that_of_a_single_column_of_any_name(tmp_path: Path, positive: str) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(300).round(3)
+    y = np.where(rng.random(300) < p, positive, {"fraud": "ok", "ok": "fraud"}[positive])
+    source, cal, page = (tmp_path / name for name in ("t.csv", "c.json", "r.html"))
+    pa.csv.write_csv(pa.table({"score": p, "y": y}), source)
+    more = ["-y", "y", "--cost", "fp=1,fn=20", "--positive", positive]
+    done = ok("fit", source, "-m", "none", "-o", cal, *more)
+    assert f"Columns: score = {positive} (the other class is" in done.stdout
+    assert "sorted order" not in done.stderr
+    assert calibrant.load(cal).classes_[1] == positive
+    told = ok("report", source, "--methods", "none", "-o", page, *more)
+    assert f"Columns: score = {positive} (the other class is" in told.stdout
+    # A name that tells the class is believed.
+    pa.csv.write_csv(pa.table({f"p_{positive}": p, "y": y}), source)
+    given = ["--cost", "fp=1,fn=20", "--positive", {"fraud": "ok", "ok": "fraud"}[positive]]
+    assert f"p_{positive} = {positive} (" in ok("fit", source, "-y", "y", "-m", "none", "-f", "-o", cal, *given).stdout
+
+
 def test_float32_stays_float32(tmp_path: Path, stored: Path) -> None:
     table = predictions()
     narrow = table.set_column(1, "p_dog", table["p_dog"].cast(pa.float32()))

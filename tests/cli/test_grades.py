@@ -90,6 +90,17 @@ def test_what_is_no_scale_is_refused(folder):
     assert not (folder / "s.json").exists()
 
 
+def test_fewer_grades_than_asked_for_are_said(folder):
+    """Three different predictions make three grades."""
+    rows = [f"{p},{'yes' if i % 10 < 10 * p else 'no'}" for i, p in enumerate([0.1, 0.5, 0.9] * 100)]
+    (folder / "coarse.csv").write_text("\n".join(["p_yes,bad", *rows]))
+    report = ["report", folder / "coarse.csv", "-y", "bad", "--methods", "none", "-o", folder / "r.html", "--grades"]
+    told = ok(*report, "5", "--json")
+    assert "there are 3 grades instead of 5: equal predictions share a grade" in told.stderr
+    assert len(json.loads(told.stdout)["grades"]["grade"]) == 3
+    assert "grades instead of" not in ok(*report, "3", "-f").stderr
+
+
 @pytest.mark.export
 def test_exported_queries_have_a_column_of_grades(folder):
     duckdb = needs("duckdb")

@@ -144,6 +144,25 @@ def test_batches_of_several_processes_all_count(folder):
     assert not list(folder.glob("*.lock"))
 
 
+def test_a_repaired_calibrator_is_replaced_by_the_state_that_wrote_it_alone(folder):
+    words = ["watch", folder / "cal.json", "-y", "animal", "--repair", folder / "new.json", "--state"]
+    assert run(*words, folder / "s.json", folder / "bad.parquet").exit_code == 3
+    first = (folder / "new.json").read_bytes()
+    table = pa.parquet.read_table(folder / "bad.parquet").slice(0, 700)
+    pa.parquet.write_table(table, folder / "more.parquet")
+    assert run(*words, folder / "s.json", folder / "more.parquet").exit_code == 3
+    second = (folder / "new.json").read_bytes()
+    assert second != first
+    other = run(*words, folder / "other.json", folder / "bad.parquet")
+    assert (other.exit_code, (folder / "other.json").exists()) == (2, False)
+    assert "new.json exists already. --force overwrites it." in other.stderr
+    (folder / "new.json").write_bytes(second + b" ")  # changed by somebody
+    assert run(*words, folder / "s.json", folder / "good.parquet").exit_code == 2
+    assert run(*words, folder / "s.json", folder / "good.parquet", "--force").exit_code == 3
+    (folder / "new.json").write_bytes(b"\xff")
+    assert run(*words, folder / "s.json", folder / "good.parquet").exit_code == 2
+
+
 def test_a_state_in_use_is_waited_for_and_then_left(folder, monkeypatch):
     monkeypatch.setattr("calibrant.files.locking.locked.__wrapped__.__defaults__", (0.1, lambda message: None))
     words = ["watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "state.json", "-y", "animal"]

@@ -102,7 +102,7 @@ def fit(
         calibrator, name = fitting.make_calibrator(
             method or "auto", parameter or (), input=_input(table, direction), renormalize=table.renormalize
         )
-    with reading(file, **vars(table)) as reader:
+    with reading(file, positive=positive, **vars(table)) as reader:
         done = fitting.fit(calibrator, reader, memory, intervals=intervals)
     if cost is not None:
         done.calibrator.set_rule(rule_of(done.calibrator, cost, positive))

@@ -92,7 +92,12 @@ Cost = Annotated[
         help="Costs of actions: fp=1,fn=20 for two classes, action:class=cost,action=cost, or a JSON or CSV file."
     ),
 ]
-Positive = Annotated[str | None, typer.Option(help="The positive class that fp and fn in --cost refer to.")]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        help="The positive class that fp and fn in --cost refer to, and a single probability column of any name."
+    ),
+]
 Grades = Annotated[
     str | None, typer.Option(help="Grades to test, for two classes: how many, or a table of them (column upper).")
 ]

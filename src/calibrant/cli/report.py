@@ -82,7 +82,7 @@ def report(
         if answers is not None:
             rows = ReportRows(chosen_answers(answers), None, None, (), ("wrong", "right"))
         else:
-            with reading(file, **vars(table)) as reader:
+            with reading(file, positive=positive, **vars(table)) as reader:
                 reader.beside = classes
                 rows = read_for_report(reader, level, progress_over(reader.table, "read"))
             skipped = reader.skipped.count

@@ -83,8 +83,8 @@ def watch(
         if output == "-":
             raise CommandError(f"{flag} needs a file: standard output is for the findings")
         if output is not None:
-            # State and page of a batch replace those of the batch before.
-            check_output(output, force=force or flag != "--repair")
+            # Those of a batch replace those of the batch before; the state knows whether it wrote the calibrator.
+            check_output(output, force=True)
     fitted = load_calibrator(calibrator)
     own = ", ".join(getattr(fitted, "segment_columns_", ()))
     if own and table.segments is not None:

@@ -7,6 +7,7 @@ is that of a calibrator fitted to other rows.
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from calibrant.bins import sum_by
 from calibrant.calibrators.registry import DEFAULT, calibrator_info
 from calibrant.decisions.rule import DecisionRule
 from calibrant.grades import GradeBacktest, MasterScale
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.result_types import Estimate
@@ -208,7 +210,12 @@ def backtested(data: Sample, grades: MasterScale | int, level: float) -> GradeBa
     """The grades of two classes, given or made from quantiles."""
     given: dict[str, Any] = {"sample_weight": data.counts, "groups": data.groups, "classes": range(2), "level": level}
     if not isinstance(grades, MasterScale):
-        grades = MasterScale.from_quantiles(data.proba, grades, sample_weight=data.counts)
+        asked, grades = grades, MasterScale.from_quantiles(data.proba, grades, sample_weight=data.counts)
+        if (found := len(grades.names)) < asked:
+            are = "is 1 grade" if found == 1 else f"are {found} grades"
+            warnings.warn(
+                f"there {are} instead of {asked}: equal predictions share a grade", CalibrationWarning, stacklevel=2
+            )
     return grades.backtest(data.y, data.proba, **given)
 
 

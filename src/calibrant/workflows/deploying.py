@@ -15,8 +15,9 @@ from calibrant.deployment.monitoring.periods import in_words
 from calibrant.files.locking import locked
 from calibrant.files.stored.persistence import load_monitor, save_monitor
 from calibrant.files.tables.row_checks import TableRows
-from calibrant.files.tables.writers import atomic_output
+from calibrant.files.tables.writers import atomic_output, check_output
 from calibrant.inputs.words import RequestError
+from calibrant.runtime import checksum
 from calibrant.text_table import list_names
 from calibrant.workflows.fitting import store
 
@@ -55,7 +56,8 @@ def watch(
     A batch without a name is named by a checksum of its rows. `alpha`, `tolerance` and `reference` are those of a new
     monitor. With `observed` the rows were watched before without labels; with `replace` a batch of the same name is
     replaced, and later ones are taken out with it. `pages` are files to write about the monitor, each with what makes
-    its text; to `propose` is to look for a repair for them, which takes a fit.
+    its text; to `propose` is to look for a repair for them, which takes a fit. A file at `repair` is replaced if it was
+    written with this state before, others with `force` only.
     """
     with locked(state, on_wait=on_wait):
         if not Path(state).exists():
@@ -64,6 +66,9 @@ def watch(
             raise RequestError(f"{state} keeps the alpha, tolerance and reference it began with", "began")
         else:
             monitor = load_monitor(state, calibrator)
+        if repair is not None:
+            force = force or _is_own(monitor, Path(repair))
+            check_output(repair, force=force)
         before = monitor.alarm_
         notes = _add(monitor, batches, observed=observed, replace=replace)
         repaired = monitor.repair() if propose or repair is not None else None
@@ -72,8 +77,17 @@ def watch(
                 stream.write(render(monitor, repaired).encode())
         if repair is not None and repaired is not None:
             store(repaired.calibrator, repair, force=force)
+            monitor.repaired_ = checksum(Path(repair).read_text(encoding="utf-8"))
         save_monitor(monitor, state)
     return Watched(monitor, repaired, monitor.alarm_ and not before, tuple(notes))
+
+
+def _is_own(monitor: CalibrationMonitor, path: Path) -> bool:
+    """Whether a file is the repaired calibrator that was written with this monitor, and nobody has changed it since."""
+    try:
+        return monitor.repaired_ is not None and checksum(path.read_text(encoding="utf-8")) == monitor.repaired_
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _add(

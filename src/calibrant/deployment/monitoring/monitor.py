@@ -144,6 +144,8 @@ class CalibrationMonitor:
             self.drift_ = Drift.start(batch_of(self.calibrator, reference, ("P", "segments"), "reference"))
         self._latest_groups: list[int] = []
         self._batches = BatchLog()
+        #: Checksum of the latest file with a repaired calibrator that `calibrant watch` wrote.
+        self.repaired_: str | None = None
         self.alarm_, self.alarm_row_, self._blame = False, None, None
 
     drift_: Drift | None
@@ -492,6 +494,7 @@ class CalibrationMonitor:
             "recent": as_json(self._recent),
             "history": as_json(self.history_),
             **as_json(self._batches),
+            **({} if self.repaired_ is None else {"repaired": self.repaired_}),
         }
 
     def _core(self) -> dict[str, Any]:
@@ -541,6 +544,7 @@ class CalibrationMonitor:
         monitor._restore(found)
         monitor._latest_groups, monitor._recent = found["latest_groups"].tolist(), found["recent"]
         monitor.history_, monitor._batches = found["history"], found["batches"]
+        monitor.repaired_ = state.get("repaired")
         return monitor
 
 

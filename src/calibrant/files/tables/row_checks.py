@@ -44,6 +44,8 @@ class Layout:
     probs: tuple[str, ...] = ()
     weight: str | None = None
     classes: tuple[str, ...] | None = None
+    #: The class of a single column whose name does not tell it.
+    positive: str | None = None
     logits: bool = False
     #: Numbers of any scale, which are then read as logits are.
     scores: bool = False

@@ -99,6 +99,10 @@ class RowReader:
             if known or self.layout.label is None:
                 raise
             raise located(error, self.table, self.layout.label) from error
+        texts = [str(label) for label in found.classes]
+        if found.by_order and len(found.names) == 1 and self.layout.positive in texts:
+            other, own = found.classes if self.layout.positive == texts[1] else found.classes[::-1]
+            found = replace(found, classes=(other, own), by_order=False)
         if len(found.names) > 1 and set(found.classes) == set(self.beside):
             names = tuple(found.names[found.classes.index(label)] for label in self.beside)
             found = replace(found, names=names, classes=self.beside)
