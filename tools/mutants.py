@@ -51,7 +51,7 @@ MARKED = "not (peer or torch or export or browser or program or sklearn_suite or
 #: Files whose code needs torch or Dask, by their names.
 _OPTIONAL = re.compile("torch|tensor|dask|partition")
 #: Functions compiled by numba, which coverage cannot trace.
-_COMPILED = re.compile(r"compiled\b|njit")
+_COMPILED = re.compile(r"compiled\b|jit\b")
 #: Packages that take long to import and start no threads when imported: a forked process may use them.
 _PRELOADED = frozenset(
     ["hypothesis", "jinja2", "matplotlib", "numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn"]
