@@ -14,6 +14,57 @@ from calibrant import runtime
 from calibrant.steps import check_steps, decode, encode
 from tests.steps.maps import fitted
 
+ONE, TWO = {"step": "columns", "index": [1]}, {"step": "columns", "index": [0, 1]}
+
+
+def trees(depth=1, subtracted=-1, thresholds=1, leaves=2):
+    """One tree, or what is none."""
+    asked = {
+        "features": [[0] * depth],
+        "subtracted": [[subtracted] * depth],
+        "thresholds": [[0.0] * depth * thresholds],
+    }
+    return {"step": "trees", **asked, "values": [[[0.0]] * (leaves if depth == 1 else 2)]}
+
+
+#: Steps at the ends of what is allowed.
+RIGHT = [
+    ([{"step": "clip", "low": 1.0, "high": 1.0}], 3),
+    ([{"step": "mix", "weight": 1}], 3),
+    ([{"step": "mix", "weight": 0.0}], 3),
+    ([{"step": "scale", "factor": 1e100, "shift": [-1e100, 0.0, 1.0]}], 3),
+    ([{"step": "columns", "index": [2, 0, 2, 1]}], 4),
+    ([{"step": "polynomial", "coefficients": [1.0]}], 3),
+    ([{"step": "polynomial", "coefficients": [1.0] * 10}], 3),
+    ([{"step": "lead"}], 2),
+    ([TWO, {"step": "lead"}], 2),
+    ([TWO, {"step": "log-odds"}], 1),
+    ([ONE, {"step": "sigmoid"}], 2),
+    ([ONE, {"step": "complement"}], 2),
+    ([ONE, {"step": "line", "knots": [0.0], "values": [1.0], "extend": False}], 1),
+    ([ONE, {"step": "line", "knots": [0.0, 1.0], "values": [1.0, 2.0], "extend": True}], 1),
+    ([ONE, {"step": "step-function", "edges": [], "values": [1.0]}], 1),
+    ([ONE, {"step": "spline", "knots": [0.0, 1.0], "values": [1.0] * 2, "curvature": [0.0] * 2, "extend": True}], 1),
+    ([{"step": "kernel", "landmarks": [[0.0] * 6] * 5, "spread": 1e-100, "weight": 0.0, "bandwidth": 1e-100}], 5),
+    ([{"step": "levels", "intercept": [[1.0] * 2], "slope": [[1.0] * 2]}], 2),
+    ([TWO, {"step": "levels", "intercept": [[1.0]] * 3, "slope": [[1.0]] * 3}], 1),
+    ([TWO, {"step": "one-vs-rest", "parts": [[], []]}], 2),
+    ([TWO, {"step": "one-vs-one", "parts": [[]]}], 2),
+    ([{"step": "one-vs-one", "parts": [[]] * 3}], 3),
+    ([{"step": "keep-top", "parts": [[]]}], 3),
+    ([{"step": "delta-ends", "parts": [[], []], "distance": 0.0}], 6),
+    ([trees(subtracted=2)], 1),
+    ([{**trees(depth=16), "values": [[[0.0]] * 2**16]}], 1),
+]
+
+
+@pytest.mark.parametrize(("steps", "width"), RIGHT, ids=range(len(RIGHT)))
+def test_steps_at_the_ends_of_what_is_allowed(steps, width):
+    decoded = decode(steps)
+    assert check_steps(decoded, 3) == width
+    assert encode(decode(encode(decoded))) == encode(decoded)
+
+
 WRONG = [
     ([{"step": "shell", "command": "ls"}], "does not know"),
     ([{"step": "softmax", "more": 1}], "should hold nothing"),
@@ -61,11 +112,66 @@ WRONG = [
         [{"step": "trees", "features": [[0]], "subtracted": [[-1]], "thresholds": [[0.0]], "values": [[[], []]]}],
         "values should have shape",
     ),
+    ([{"step": "columns", "index": []}], "numbers below 3"),
+    ([{"step": "columns", "index": [-1]}], "numbers in"),
+    ([{"step": "columns", "index": 1}], "expected 1 dimensions, found 0"),
+    ([{"step": "polynomial", "coefficients": []}], "one to ten numbers"),
+    ([{"step": "polynomial", "coefficients": [1.0] * 11}], "one to ten numbers"),
+    ([{"step": "scale", "factor": 1.0, "shift": [1.0, 2.0]}], "shift should hold 3 numbers"),
+    ([{"step": "linear", "matrix": [[], [], []], "shift": 0.0}], "matrix should have 3 rows"),
+    ([{"step": "linear", "matrix": [[1.0]] * 3, "shift": [0.0, 1.0]}], "shift should hold 1 numbers"),
+    ([{"step": "curves", "coefficients": [[1.0] * 3] * 2}], r"shape \(3, 3\)"),
+    ([{"step": "kernel", "landmarks": [[0.0] * 5], "spread": 1.0, "weight": 1.0, "bandwidth": 1.0}], "6 columns"),
+    ([{"step": "kernel", "landmarks": [], "spread": 1.0, "weight": 1.0, "bandwidth": 1.0}], "dimensions"),
+    (
+        [{"step": "kernel", "landmarks": [[0.0] * 6], "spread": 0.0, "weight": 1.0, "bandwidth": 1.0}],
+        "expected a number",
+    ),
+    (
+        [{"step": "kernel", "landmarks": [[0.0] * 6], "spread": 1.0, "weight": 1.0, "bandwidth": 0.0}],
+        "expected a number",
+    ),
+    ([ONE, {"step": "line", "knots": [0.0], "values": [1.0], "extend": True}], "too few knots"),
+    ([ONE, {"step": "line", "knots": [], "values": [], "extend": False}], "too few knots"),
+    ([ONE, {"step": "line", "knots": [0.0, 1.0], "values": [1.0], "extend": False}], "as many as knots"),
+    ([ONE, {"step": "line", "knots": [0.0, 1.0], "values": [1.0, 2.0], "extend": 1}], "true or false"),
+    ([ONE, {"step": "line", "knots": [0.0, 1e-101], "values": [1.0, 2.0], "extend": True}], "does not increase"),
+    ([ONE, {"step": "spline", "knots": [0.0], "values": [1.0], "curvature": [0.0], "extend": True}], "too few knots"),
+    (
+        [ONE, {"step": "spline", "knots": [0.0, 1.0], "values": [1.0] * 2, "curvature": [0.0], "extend": True}],
+        "as many",
+    ),
+    (
+        [ONE, {"step": "spline", "knots": [0.0, 1.0], "values": [1.0], "curvature": [0.0] * 2, "extend": True}],
+        "as many",
+    ),
+    ([{"step": "step-function", "edges": [1.0], "values": [0.0, 1.0]}], "one column is expected, there are 3"),
+    ([{"step": "sigmoid"}], "one column is expected, there are 3"),
+    ([{"step": "keep-top", "parts": [[], []]}], "one part of equal width"),
+    ([{"step": "keep-top", "parts": [[ONE]]}], "one part of equal width"),
+    ([{"step": "one-vs-rest", "parts": [[ONE]] * 3}], "a part should return two columns"),
+    ([ONE, {"step": "one-vs-rest", "parts": [[]]}], "1 parts are expected"),
+    ([{"step": "one-vs-one", "parts": [[]] * 2}], "a part for each pair of 3"),
+    ([ONE, {"step": "one-vs-one", "parts": [[]]}], "a part for each pair of 1"),
+    ([{"step": "delta-ends", "parts": [[]], "distance": 1.0}], "two parts are expected"),
+    ([{"step": "delta-ends", "parts": [[TWO], []], "distance": 1.0}], "a multiple of 3 columns"),
+    ([{"step": "delta-ends", "parts": [[], []], "distance": -1.0}], "expected a number"),
+    ([{"step": "levels", "intercept": [], "slope": []}], "dimensions"),
+    ([ONE, {"step": "levels", "intercept": [[1.0]], "slope": [[1.0]]}], "two columns are expected"),
+    ([trees(depth=17)], "trees of depth 17"),
+    ([trees(subtracted=3)], "there are 3 columns"),
+    ([trees(subtracted=-2)], "numbers in"),
+    ([trees(thresholds=2)], "questions differ in number"),
+    ([trees(leaves=3)], r"values should have shape \(1, 2, columns\)"),
     ("softmax", "a list of steps"),
+    (["softmax"], "step 0 is not an object"),
+    ([{"step": ["softmax"]}], "does not know"),
+    ([{"step": "softmax"}, {"step": "mix", "weight": True}], r"step 1 \(mix\), weight: expected a number"),
+    ([{"step": "mix", "weight": -1e-9}], "expected a number in"),
 ]
 
 
-@pytest.mark.parametrize(("steps", "message"), WRONG)
+@pytest.mark.parametrize(("steps", "message"), WRONG, ids=range(len(WRONG)))
 def test_wrong_steps_are_refused(steps, message):
     with pytest.raises(ValueError, match=message):
         check_steps(decode(steps), 3)
@@ -73,10 +179,13 @@ def test_wrong_steps_are_refused(steps, message):
 
 def test_lists_cannot_nest_without_end():
     steps: list = [{"step": "softmax"}]
+    for _ in range(6):
+        steps = [{"step": "sum", "parts": [steps]}]
+    assert encode(decode(steps)) == steps
     for _ in range(50):
         steps = [{"step": "sum", "parts": [steps]}]
-    with pytest.raises(ValueError, match="a list of steps"):
-        decode(steps)
+        with pytest.raises(ValueError, match="a list of steps"):
+            decode(steps)
 
 
 @pytest.mark.parametrize("name", ["auto, thorough", "isotonic, ovo", "spline", "venn-abers"])

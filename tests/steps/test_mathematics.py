@@ -10,7 +10,32 @@ import pytest
 from scipy.special import expit, logit, softmax
 
 import calibrant
-from calibrant.steps import KeepTop, Kernel, Lead, Levels, Line, Scale, Spline, StepFunction, Trees
+from calibrant.steps import (
+    Clip,
+    Columns,
+    Curves,
+    Exp,
+    Join,
+    KeepTop,
+    Kernel,
+    Lead,
+    Levels,
+    Line,
+    Linear,
+    Log,
+    LogOdds,
+    Mix,
+    OneVsOne,
+    OneVsRest,
+    Polynomial,
+    Scale,
+    Sigmoid,
+    Softmax,
+    Spline,
+    StepFunction,
+    Sum,
+    Trees,
+)
 from calibrant.steps.mathematics import formula, log_odds_line
 
 RNG = np.random.default_rng(0)
@@ -160,3 +185,64 @@ def test_one_against_one_and_many_classes_stay_short():
     assert len(lines) < 20
     assert "... and 64 more likewise, with numbers of their own" in lines
     assert "12 × 12 numbers" in formula(calibrant.get_calibrator("ms").fit(p, y).steps(), 12)[1]
+
+
+def test_lists_are_written_out_up_to_a_length():
+    """Ten numbers, four rows, twelve points and two parts are read at a glance, more are not."""
+    ten, eleven = (formula([Scale(np.arange(n) - 0.5)], n)[0] for n in (10, 11))
+    assert ten.startswith("q = (−0.5, 0.5, 1.5")
+    assert eleven == "q = (11 numbers from −0.5 to 9.5) · p"
+    assert formula([Linear(np.eye(4)[:, :2])], 4) == ["q = p × [1 0; 0 1; 0 0; 0 0]"]
+    five = np.diag([1.0, 2.0, 3.0, 4.0, 5.0]) + np.triu(np.full((5, 5), -0.25), 1)
+    assert formula([Linear(five)], 5) == [
+        "q = p × [5 × 5 numbers: from 1 to 5 on the diagonal, from −0.25 to 0 elsewhere]"
+    ]
+    assert formula([Linear(np.arange(10.0).reshape(5, 2), np.array([0.0, -1.0]))], 5) == [
+        "q = p × (5 × 2 numbers from 0 to 9) + (0, −1)"
+    ]
+    points = [formula([StepFunction(np.arange(n - 1.0), np.arange(1.0 * n))], 1)[0] for n in (12, 13)]
+    assert points[0].endswith("10 up to 10, 11 above)")
+    assert points[1] == "q = a step function of p with 13 values from 0 to 12"
+    lines = [formula([Line(np.arange(1.0 * n), np.arange(1.0 * n))], 1)[0] for n in (12, 13)]
+    assert lines[0].endswith("10 → 10, 11 → 11; constant beyond)")
+    assert lines[1] == "q = straight lines of p through 13 points, from 0 to 12, with values from 0 to 12"
+
+
+def test_parts_are_written_out_up_to_two():
+    half = [Scale(0.5)]
+    assert formula([OneVsRest((half, half))], 2) == [
+        "x₁ = (1 − p[1], p[1])", "x₂ = 0.5 · x₁", "x₃ = (1 − p[2], p[2])", "x₄ = 0.5 · x₃", "q = (x₂[2], x₄[2])",
+    ]  # fmt: skip
+    *_, more, last = formula([OneVsRest((half, half, half))], 3)
+    assert (more, last) == ("... and 1 more likewise, with numbers of their own", "q = (x₂[2], x₄[2], ...)")
+    *_, last = formula([OneVsOne((half, half, half))], 3)
+    assert last == "q = 1 / (Σ 1/r − 1) for each class, r being its column in each of its pairs"
+    assert formula([Sum((half, [Exp()]))], 2) == ["x₁ = 0.5 · p", "x₂ = exp(p)", "q = x₁ + x₂"]
+    parts = [[Columns(np.array([j]))] for j in (0, 1)]
+    assert formula([Join(tuple(parts))], 2) == ["x₁ = p[1]", "x₂ = p[2]", "q = join(x₁, x₂)"]
+    assert formula([], 2) == ["q = p"]
+
+
+def test_terms_of_sums():
+    assert formula([Polynomial(np.array([0.5, 0.0, -2.0, 3.0]))], 1) == ["q = 0.5 − 2 · p^2 + 3 · p^3"]
+    assert formula([Polynomial(np.zeros(3))], 1) == ["q = 0"]
+    assert formula([Polynomial(np.array([0.0, 2.0]))], 1) == ["q = 2 · p"]
+    assert formula([Curves(np.array([[5.0, 5.0], [0.0, 0.0], [1.0, 2.0]]))], 2) == [
+        "q = (5, 5) · p^2 / 5 + (1, 2) · exp(p)"
+    ]
+    assert formula([Mix(0.25)], 4) == ["q = 0.75 · p + 0.25 / 4"]
+    assert formula([Columns(np.array([2, 0]))], 3) == ["q = p[3, 1]"]
+    assert formula([Clip(-1.0, 1e-7)], 1) == ["q = min(max(p, −1), 1e−07)"]
+
+
+def test_straight_lines_of_log_odds():
+    ends = Log(), Softmax()
+    both = Scale(np.array([0.5, 2.0]), np.array([1.0, 0.0]))
+    assert log_odds_line([ends[0], both, ends[1]]) == "logit q[2] = −1 + 2 · log p[2] − 0.5 · log p[1]"
+    assert log_odds_line([ends[0], Scale(0.5), ends[1]]) == "logit q[2] = 0.5 · logit p[2]"
+    odds = [Log(), LogOdds(), Clip(-30.0, 30.0), Polynomial(np.array([0.25, 1.5])), Sigmoid()]
+    assert log_odds_line(odds) == "logit q[2] = 0.25 + 1.5 · logit p[2]"
+    bent = [Log(), LogOdds(), Polynomial(np.array([0.25, 1.5, 1e-3])), Sigmoid()]
+    wide = [Log(), Linear(np.ones((2, 3))), Softmax()]
+    for steps in (bent, wide, [], [Log(), Scale(0.5)], [Scale(0.5), Softmax()], [Log(), Exp(), Softmax()]):
+        assert log_odds_line(steps) == ""
