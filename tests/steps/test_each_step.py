@@ -15,7 +15,6 @@ from calibrant import steps as s
 from calibrant.steps.branches import keep_most_probable, pair, rest
 from calibrant.steps.features import own_curves
 from calibrant.steps.formulas import FORMULAS, Operations, rests
-from calibrant.steps.interval_ends import DeltaEnds
 from calibrant.steps.lines import evaluate_spline, pieces
 from calibrant.steps.step import NotSupportedError, all_steps, check_steps, decides
 
@@ -207,7 +206,7 @@ DEFINITIONS: dict[type[s.Step], Callable[[Any, Row], Row]] = {
     s.KeepTop: keep_top,
     s.OneVsRest: one_vs_rest,
     s.OneVsOne: one_vs_one,
-    DeltaEnds: delta_ends,
+    s.DeltaEnds: delta_ends,
 }
 
 RNG = np.random.default_rng(0)
@@ -275,7 +274,7 @@ CASES: list[tuple[s.Step, np.ndarray]] = [
     (s.OneVsRest(tuple(tempered(f) for f in (0.5, 1.0, 2.0))), P),
     (s.OneVsOne(tuple(tempered(f) for f in (0.5, 1.5, 2.0))), P),
     (s.OneVsOne(tuple(tempered(0.5 + f / 4) for f in range(6))), RNG.dirichlet(np.ones(4), size=5)),
-    (DeltaEnds(([s.Log(), s.Linear(RNG.normal(size=(3, 6)))], [s.Log(), s.Softmax()]), 1.3), P),
+    (s.DeltaEnds(([s.Log(), s.Linear(RNG.normal(size=(3, 6)))], [s.Log(), s.Softmax()]), 1.3), P),
 ]
 
 
@@ -374,7 +373,7 @@ def test_curves_end_where_a_class_is_certain() -> None:
 def test_intervals_of_certain_and_of_unknown_models() -> None:
     """Without variance the ends are the probability; with all of it they are zero and one."""
     for scale, ends in ((0.0, [0.2, 0.8, 0.2, 0.8]), (1e9, [0.0, 0.0, 1.0, 1.0])):
-        step = DeltaEnds(([s.Log(), s.Scale(scale)], [s.Columns(np.array([0, 1]))]), 2.0)
+        step = s.DeltaEnds(([s.Log(), s.Scale(scale)], [s.Columns(np.array([0, 1]))]), 2.0)
         found = step.apply(np.array([[0.2, 0.8]]))
         np.testing.assert_allclose(found, [ends], atol=1e-12)
         np.testing.assert_allclose(ArrayOperations().run([step], np.array([[0.2, 0.8]]), 2), [ends], atol=1e-12)

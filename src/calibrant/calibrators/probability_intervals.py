@@ -43,8 +43,7 @@ from calibrant.steps import (
     run,
     run_from_logs,
 )
-from calibrant.steps.branches import rest
-from calibrant.steps.interval_ends import FARTHEST, DeltaEnds
+from calibrant.steps.branches import FARTHEST, DeltaEnds, rest
 from calibrant.steps.step import NotSupportedError
 from calibrant.typing import AnyArray, FloatArray
 

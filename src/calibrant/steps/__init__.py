@@ -1,6 +1,6 @@
 """The steps of a fitted map: what each holds and what it does to a block of rows, in NumPy alone."""
 
-from calibrant.steps.branches import Join, KeepTop, OneVsOne, OneVsRest, Sum
+from calibrant.steps.branches import DeltaEnds, Join, KeepTop, OneVsOne, OneVsRest, Sum
 from calibrant.steps.features import Curves, Kernel, Levels, Linear, Trees
 from calibrant.steps.lines import Line, Spline, StepFunction
 from calibrant.steps.simple import (
@@ -25,6 +25,7 @@ __all__ = [
     "Columns",
     "Complement",
     "Curves",
+    "DeltaEnds",
     "Exp",
     "Function",
     "Join",

@@ -19,8 +19,7 @@ import numpy as np
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.actions import TIE as EQUAL_COSTS
 from calibrant.steps.actions import CostTable
-from calibrant.steps.branches import TIE
-from calibrant.steps.interval_ends import FARTHEST, LEAST
+from calibrant.steps.branches import FARTHEST, LEAST, TIE
 from calibrant.steps.lines import pieces
 from calibrant.steps.step import NotSupportedError, Steps, check_steps
 from calibrant.typing import FloatArray
