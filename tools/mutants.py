@@ -334,7 +334,9 @@ def try_in_child(mutant: Mutant, tests: list[str], folder: Path) -> None:
         use_fresh_machine_code(mutant, folder / "compiled")
     os.dup2(os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT), 1)
     os.dup2(1, 2)
-    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", MARKED]
+    # pytest would rewrite the asserts of files that it is given, and read the mutated one, given for its doctests, from
+    # disk.
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--assert=plain", "-m", MARKED]
     for arguments in (tests, list(dict.fromkeys(test.partition("::")[0] for test in tests))):
         failure = FirstFailure()
         code = pytest.main([*options, *arguments], plugins=[failure])

@@ -26,7 +26,6 @@ class Sum(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Scale, Sum, run
     >>> run([Sum(([Scale(2.0)], [Scale(0.5)]))], np.array([[1.0, 2.0]]))
     array([[2.5, 5. ]])
@@ -54,7 +53,6 @@ class Join(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Columns, Join, Log, run
     >>> run([Join(([Columns(np.array([0])), Log()], [Columns(np.array([1]))]))], np.array([[1.0, 7.0]]))
     array([[0., 7.]])
@@ -86,7 +84,6 @@ class KeepTop(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import KeepTop, Scale, run
     >>> run([KeepTop(([Scale(np.array([0.0, 1.0]))],))], np.array([[2.0, 1.0]])).round(3)
     array([[1., 1.]])
@@ -121,7 +118,6 @@ class OneVsRest(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Log, OneVsRest, Scale, Softmax, run
     >>> half = [Log(), Scale(0.5), Softmax()]
     >>> run([OneVsRest((half, half))], np.array([[0.9, 0.1]])).round(2)
@@ -151,7 +147,6 @@ class OneVsOne(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import OneVsOne, Scale, run
     >>> as_it_is = [Scale(1.0)]
     >>> run([OneVsOne((as_it_is,) * 3)], np.array([[0.5, 0.3, 0.2]])).round(3)
@@ -217,7 +212,6 @@ class DeltaEnds(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Columns, DeltaEnds, Log, Scale, run
     >>> ends = DeltaEnds(([Log(), Scale(0.5)], [Columns(np.array([0, 1]))]), 1.0)  # a temperature known to 0.5
     >>> run([ends], np.array([[0.2, 0.8]])).round(3)

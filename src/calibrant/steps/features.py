@@ -28,7 +28,6 @@ class Linear(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Linear, run
     >>> run([Linear(np.array([[1.0, 0.0], [2.0, 1.0]]), np.array([0.5, 0.0]))], np.array([[1.0, 1.0]]))
     array([[3.5, 1. ]])
@@ -67,7 +66,6 @@ class Curves(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Curves, run
     >>> quadratic = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     >>> run([Curves(quadratic)], np.array([[-1.0, -5.0]]))
@@ -106,7 +104,6 @@ class Kernel(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Kernel, run
     >>> here = np.array([[0.0, 0.0, 0.0, 0.0]])  # the place of equal probabilities
     >>> run([Kernel(here, spread=1.0, weight=0.0, bandwidth=1.0)], np.log([[0.5, 0.5], [0.9, 0.1]])).round(3)
@@ -152,7 +149,6 @@ class Trees(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Trees, run
     >>> values = np.array([[[0.0, 0.0], [1.0, -1.0]]])  # one tree of two leaves
     >>> first_leads = Trees(np.array([[0]]), np.array([[1]]), np.array([[0.0]]), values)
@@ -231,7 +227,6 @@ class Levels(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Levels, run
     >>> step = Levels(np.array([[0.0, 0.0], [1.0, 2.0]]), np.array([[1.0, 1.0], [0.5, 0.5]]))
     >>> run([step], np.array([[3.0, 4.0, 0.0], [3.0, 4.0, 1.0], [3.0, 4.0, -1.0]]))

@@ -23,7 +23,6 @@ class StepFunction(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import StepFunction, run
     >>> run([StepFunction(np.array([0.5]), np.array([0.2, 0.7]))], np.array([[0.3], [0.6]]))
     array([[0.2],
@@ -53,7 +52,6 @@ class Line(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Line, run
     >>> run([Line(np.array([0.0, 1.0]), np.array([0.0, 0.5]))], np.array([[0.4], [2.0]]))
     array([[0.2],
@@ -89,7 +87,6 @@ class Spline(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Spline, run
     >>> straight = Spline(np.array([0.0, 1.0]), np.array([0.0, 0.5]), np.zeros(2))
     >>> run([straight], np.array([[0.4], [2.0]]))

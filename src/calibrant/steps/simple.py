@@ -19,7 +19,6 @@ class Exp(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Exp, run
     >>> run([Exp()], np.log([[0.8, 0.2]]))
     array([[0.8, 0.2]])
@@ -35,7 +34,6 @@ class Log(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Log, run
     >>> run([Log()], np.array([[1.0, 0.0]])).round(2)
     array([[  0.  , -87.34]])
@@ -51,7 +49,6 @@ class Clip(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Clip, run
     >>> run([Clip(0.1, 0.9)], np.array([[0.03, 0.97]]))
     array([[0.1, 0.9]])
@@ -74,7 +71,6 @@ class Mix(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Mix, run
     >>> run([Mix(0.1)], np.array([[1.0, 0.0]]))
     array([[0.95, 0.05]])
@@ -94,7 +90,6 @@ class Scale(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Scale, run
     >>> run([Scale(np.array([1.0, 2.0]), 0.5)], np.array([[1.0, 1.0]]))
     array([[1.5, 2.5]])
@@ -121,7 +116,6 @@ class Polynomial(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Polynomial, run
     >>> run([Polynomial(np.array([1.0, 0.0, 2.0]))], np.array([[3.0]]))  # 1 + 2 x²
     array([[19.]])
@@ -147,7 +141,6 @@ class Softmax(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Softmax, run
     >>> run([Softmax()], np.log([[3.0, 1.0]]))
     array([[0.75, 0.25]])
@@ -163,7 +156,6 @@ class Normalize(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Normalize, run
     >>> run([Normalize()], np.array([[0.3, 0.1], [0.0, 0.0]]))
     array([[0.75, 0.25],
@@ -183,7 +175,6 @@ class Columns(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Columns, run
     >>> run([Columns(np.array([2, 0]))], np.array([[0.5, 0.3, 0.2]]))
     array([[0.2, 0.5]])
@@ -209,7 +200,6 @@ class LogOdds(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import LogOdds, run
     >>> run([LogOdds()], np.log([[0.2, 0.8]])).round(3)
     array([[1.386]])
@@ -228,7 +218,6 @@ class Lead(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Lead, run
     >>> run([Lead()], np.array([[1.0, 4.0, 2.5]]))
     array([[4. , 1.5]])
@@ -249,7 +238,6 @@ class Sigmoid(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Sigmoid, run
     >>> run([Sigmoid()], np.array([[0.0], [2.0]])).round(3)
     array([[0.5  , 0.5  ],
@@ -276,7 +264,6 @@ class Complement(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Complement, run
     >>> run([Complement()], np.array([[0.25]]))
     array([[0.75, 0.25]])

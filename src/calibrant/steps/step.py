@@ -37,7 +37,6 @@ class Step(ABC):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Softmax, Step
     >>> isinstance(Softmax(), Step), Softmax.kind
     (True, 'softmax')
@@ -83,7 +82,6 @@ class Function(Step):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Function, run
     >>> run([Function(np.sqrt)], np.array([[0.25]]))
     array([[0.5]])
@@ -115,7 +113,6 @@ def run_from_logs(steps: Steps, x: FloatArray) -> FloatArray:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Log, Scale, Softmax, run_from_logs
     >>> run_from_logs([Log(), Scale(0.5), Softmax()], np.log([[0.9, 0.1]])).round(2)
     array([[0.75, 0.25]])
@@ -128,7 +125,6 @@ def widest(steps: Steps) -> int:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Linear, Softmax, widest
     >>> widest([Linear(np.ones((2, 7))), Softmax()])
     7
@@ -141,7 +137,6 @@ def check_steps(steps: Steps, width: int) -> int:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.steps import Linear, check_steps
     >>> check_steps([Linear(np.ones((2, 7)))], 2)
     7
