@@ -82,13 +82,10 @@ class CorrectionMatrix:
     Examples
     --------
     >>> import numpy as np
-    >>> import calibrant
-    >>> from calibrant.metrics import correction_matrix
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.dirichlet(np.ones(3), 300)
-    >>> sms = calibrant.SMSCalibrator().fit(p, rng.integers(3, size=300))
-    >>> correction_matrix(sms).matrix.shape
-    (3, 3)
+    >>> from calibrant.metrics import CorrectionMatrix
+    >>> found = CorrectionMatrix(np.array([[0.0, 0.3], [0.0, 0.0]]), ("cat", "dog"))
+    >>> float(found.matrix[0, 1])  # what the score of a cat gains for each unit of the log-probability of a dog
+    0.3
     """
 
     matrix: AnyFloatArray

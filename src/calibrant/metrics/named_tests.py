@@ -27,7 +27,7 @@ from calibrant.metrics.binned import Binner
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.hypothesis import MOST_DRAWN, CellResiduals, ScoreResiduals, drawn_or_tail, score_statistic
 from calibrant.metrics.losses import log_loss_rows
-from calibrant.metrics.recalibration import recalibrate, resolve_calibrator
+from calibrant.metrics.recalibration import Method, recalibrate, resolve_calibrator
 from calibrant.metrics.result_types import CalibrationTest, Estimate
 from calibrant.metrics.scalars import public
 from calibrant.metrics.slope import LinearRecalibration, slope_interval
@@ -184,7 +184,7 @@ def _log_evidence(half: Sample, gain: FloatArray) -> float:
 def split_likelihood_ratio(
     data: Sample,
     *,
-    method: str | BaseEstimator | None = None,
+    method: Method = None,
     n_splits: int = 5,
     pos_label: Label = None,
     random_state: int | None = 0,

@@ -54,10 +54,12 @@ def resolve_calibrator(method: object) -> Any:
 
 
 #: A number of stratified folds, a splitter of scikit-learn, or the splits themselves.
-CrossValidation: TypeAlias = "int | BaseCrossValidator | Iterable[Split]"
+Folds: TypeAlias = "int | BaseCrossValidator | Iterable[Split]"
+#: A name of the registry, or an unfitted calibrator.
+Method: TypeAlias = "str | BaseEstimator | None"
 
 
-def splits(data: Sample, cv: CrossValidation, random_state: int | None) -> Iterator[Split]:
+def splits(data: Sample, cv: Folds, random_state: int | None) -> Iterator[Split]:
     """Training and held-out rows from a number of folds, a scikit-learn splitter or an iterable of pairs."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= data.n_rows:
@@ -73,9 +75,7 @@ def splits(data: Sample, cv: CrossValidation, random_state: int | None) -> Itera
         raise ValueError(f"cv must be a number of folds, a splitter or an iterable of splits, got {cv!r}")
 
 
-def recalibrate(
-    data: Sample, method: str | BaseEstimator | None = None, cv: CrossValidation = 5, random_state: int | None = 0
-) -> Sample:
+def recalibrate(data: Sample, method: Method = None, cv: Folds = 5, random_state: int | None = 0) -> Sample:
     """The same rows with cross-validated recalibrated probabilities."""
     prototype = resolve_calibrator(method)
     recalibrated = np.full(data.proba.shape, np.nan)
@@ -137,8 +137,8 @@ def decompose(
     data: Sample,
     loss: Loss = "log_loss",
     *,
-    method: str | BaseEstimator | None = None,
-    cv: CrossValidation = 5,
+    method: Method = None,
+    cv: Folds = 5,
     level: float | None = None,
     n_resamples: int = 1000,
     random_state: int | None = 0,
@@ -175,12 +175,7 @@ def decompose(
 
 @scalar(lower=-np.inf, grouped=True, refits=True)
 def calibration_loss(
-    data: Sample,
-    *,
-    loss: Loss = "log_loss",
-    method: str | BaseEstimator | None = None,
-    cv: CrossValidation = 5,
-    random_state: int | None = 0,
+    data: Sample, *, loss: Loss = "log_loss", method: Method = None, cv: Folds = 5, random_state: int | None = 0
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration takes away: the `calibration` of `decompose`.
 
@@ -196,12 +191,7 @@ def calibration_loss(
 
 @scalar(grouped=True, refits=True)
 def refinement_loss(
-    data: Sample,
-    *,
-    loss: Loss = "log_loss",
-    method: str | BaseEstimator | None = None,
-    cv: CrossValidation = 5,
-    random_state: int | None = 0,
+    data: Sample, *, loss: Loss = "log_loss", method: Method = None, cv: Folds = 5, random_state: int | None = 0
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration leaves: the `refinement` of `decompose`.
 
@@ -302,8 +292,8 @@ def lp_calibration_error(
     *,
     norm: float = 1.0,
     kind: Kind = "auto",
-    method: str | BaseEstimator | None = None,
-    cv: CrossValidation = 5,
+    method: Method = None,
+    cv: Folds = 5,
     random_state: int | None = 0,
 ) -> Statistic:
     """Lp calibration error of the whole probability vector, estimated by cross-validated recalibration.

@@ -28,7 +28,7 @@ from calibrant.inputs.samples import check_sample
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies, design_effect
 from calibrant.metrics.hypothesis import ScoreResiduals, drawn_or_tail, few_groups, score_covariance
 from calibrant.metrics.losses import log_loss_rows
-from calibrant.metrics.recalibration import CrossValidation, recalibrate
+from calibrant.metrics.recalibration import Folds, Method, recalibrate
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.sample import Sample
@@ -38,7 +38,7 @@ from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray, Label
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
+    pass
 
 #: Penalty, in nats in total, of the squared coefficients: too small to be seen unless they would be infinite.
 RIDGE = 1e-3
@@ -258,8 +258,8 @@ def miscalibration(
     y_prob: ArrayLike,
     *,
     recalibrated: ArrayLike | None = None,
-    method: str | BaseEstimator | None = None,
-    cv: CrossValidation = 5,
+    method: Method = None,
+    cv: Folds = 5,
     random_state: int | None = 0,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
