@@ -24,10 +24,8 @@ _LEAST, _SHORT = 2.0**-1022, 64
 LOSS_FLOOR = 1e-15
 
 
-def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | None = None) -> FloatArray:
+def log_probabilities(p: ArrayLike, *, out: FloatArray | None = None) -> FloatArray:
     """Logarithms of probabilities (n, k), clipped below at `LOG_FLOOR`, into `out`, which may be `p` itself.
-
-    To `center` is to subtract each row's mean, which makes the map a one-to-one inverse of the softmax.
 
     >>> log_probabilities([[1.0, 0.0]]).round(2)
     array([[  0.  , -87.34]])
@@ -38,10 +36,7 @@ def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | N
     else:
         with np.errstate(divide="ignore"):
             x = np.log(p, out=out)
-    np.maximum(x, LOG_FLOOR, out=x)
-    if center:
-        x -= row_sums(x)[..., None] / x.shape[-1]
-    return x
+    return np.maximum(x, LOG_FLOOR, out=x)
 
 
 def log_in_place(p: FloatArray) -> FloatArray:

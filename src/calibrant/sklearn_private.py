@@ -8,13 +8,7 @@ release of scikit-learn that moves one of these names breaks this file and no ot
 from __future__ import annotations
 
 from sklearn.base import _fit_context as fit_context
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Hidden,
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import HasMethods, Hidden, Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _check_pos_label_consistency as check_pos_label_consistency

@@ -114,6 +114,10 @@ def test_a_reservoir_keeps_all_rows_up_to_its_size_and_every_row_as_often() -> N
         kept[rows] += 1
     # Each row is kept with probability 1/3: 100 times, with a standard deviation of 8.
     assert np.abs(kept - 100).max() < 5 * np.sqrt(300 * 2 / 9)
+    groups = Reservoir(50, seed=0)
+    groups.add([np.arange(100)], groups=np.arange(100) // 10)
+    assert np.unique(groups.take()[0] // 10, return_counts=True)[1].tolist() == [10] * 5
+    assert (groups.size, groups.seen) == (50, 100)
     group = Reservoir(2, seed=0)
     group.add([np.arange(8)], groups=np.zeros(8))
     assert len(group.take()[0]) == 8  # one group is kept in any case

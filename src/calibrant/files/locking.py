@@ -26,9 +26,7 @@ class LockedError(RuntimeError):
 
 @contextmanager
 def locked(
-    path: str | os.PathLike[str],
-    patience: float = PATIENCE,
-    on_wait: Callable[[str], object] = lambda message: None,
+    path: str | os.PathLike[str], patience: float = PATIENCE, on_wait: Callable[[str], object] = lambda message: None
 ) -> Iterator[None]:
     """Keep other processes that lock `path` out of the block."""
     name = f"{os.path.realpath(path)}.lock"

@@ -124,18 +124,7 @@ def _arrow_source(data: Any, label: str | None, sample_weight: str | None, probs
 
 
 class SeenLabels:
-    """The distinct labels seen so far.
-
-    >>> seen = SeenLabels()
-    >>> seen.add(np.array([0, 1]), "batch 0")
-    >>> seen.add(np.array([1, 9]), "batch 1")
-    >>> seen.labels
-    array([0, 1, 9])
-    >>> with seen.named():
-    ...     raise ValueError("There is no column 9.")
-    Traceback (most recent call last):
-    ValueError: There is no column 9. The last label to appear was 9, in batch 1.
-    """
+    """The distinct labels seen so far."""
 
     labels: AnyArray
 
@@ -168,18 +157,7 @@ _SLACK = 1.25
 class Reservoir:
     """A uniform sample of rows from one pass over them, without knowing how many will come.
 
-    >>> some = Reservoir(3, seed=0)
-    >>> for start in range(0, 100, 10):
-    ...     some.add([np.arange(start, start + 10)])
-    >>> some.size, some.seen, len(some.take()[0])
-    (3, 100, 3)
-
-    Rows of one group are kept or left out together, so that the sample is one of groups:
-
-    >>> some = Reservoir(50, seed=0)
-    >>> some.add([np.arange(100)], groups=np.arange(100) // 10)
-    >>> np.unique(some.take()[0] // 10, return_counts=True)[1].tolist()
-    [10, 10, 10, 10, 10]
+    Rows of one group are kept or left out together, so that the sample is one of groups.
     """
 
     def __init__(self, size: int, seed: int) -> None:

@@ -179,11 +179,7 @@ def output_dtype(array: AnyArray) -> type[np.floating[Any]]:
 
 
 def to_probabilities(
-    array: AnyArray,
-    *,
-    rounding: float = ROUNDING,
-    words: Words = CALIBRATOR,
-    tolerance: float | None = None,
+    array: AnyArray, *, rounding: float = ROUNDING, words: Words = CALIBRATOR, tolerance: float | None = None
 ) -> AnyFloatArray:
     """Validated probabilities (rows × classes) of predictions; float32 stays float32, and copies are avoided.
 

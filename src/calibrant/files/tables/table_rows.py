@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.cells import (
-    NumberStyle,
-    located,
-    measured,
-    read_labels,
-)
+from calibrant.files.tables.cells import NumberStyle, located, measured, read_labels
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout, TableRows, check_rows
 from calibrant.files.tables.table import Batch, Table, TableError
@@ -28,13 +23,7 @@ from calibrant.inputs.batches import Reservoir
 from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
 from calibrant.inputs.observations import LARGEST_TOTAL
 from calibrant.inputs.probability_columns import ProbabilityColumns, find_columns, named_columns
-from calibrant.inputs.rows import (
-    LEAST_ROWS,
-    are_percentages,
-    may_be_probabilities,
-    saturate,
-    whole_of_probabilities,
-)
+from calibrant.inputs.rows import LEAST_ROWS, are_percentages, may_be_probabilities, saturate, whole_of_probabilities
 from calibrant.inputs.samples import better_order
 from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.text_table import list_names
