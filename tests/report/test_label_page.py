@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from calibrant.cli import app
 from calibrant.inputs.label_matrix import label_matrix
 from calibrant.metrics import log_loss
-from calibrant.report.label_page import cross_calibrated, render_labels, saving
+from calibrant.report.label_page import cross_calibrated, render_labels, saved
 
 
 def drawn(power: float, n: int = 400) -> Any:
@@ -44,7 +44,7 @@ def test_names_are_escaped_and_the_worst_label_comes_first(bad: str) -> None:
 def test_the_saving_is_the_fall_of_the_mean_log_loss() -> None:
     data = drawn(3.0, 150)
     after = cross_calibrated(data)
-    found = saving(data, after, 0.9)
+    found = saved(data, after, 0.9)
     losses = [log_loss(part.y.ravel(), part.on.ravel()) for part in (data, after)]
     assert np.isclose(found.value, losses[0] - losses[1])
     assert found.low < found.value < found.high

@@ -39,6 +39,11 @@ class Square:
             for tick, place in self.ticks
         ]
 
+    def named(self, base: float, across: str, upwards: str) -> list[str]:
+        """The ticks of the abscissa, and the names of both axes."""
+        below = text(self.left + self.side / 2, base + 19, across, text_anchor="middle", class_="axis")
+        return [*self.abscissa(base), below, turned(14, self.top + self.side / 2, upwards)]
+
     def points(self, x: AnyFloatArray, y: AnyFloatArray) -> list[tuple[float, float]]:
         """Probabilities as points of the drawing, cut off at the edges of the square."""
         across = self.left + self.side * np.clip(self.axis.place(x), 0, 1)
@@ -100,12 +105,12 @@ def reliability(table: ReliabilityCurve, title: str, *, after: bool) -> str:
     drawn = trace(table)
     base = TOP + SIDE + 20 + HISTOGRAM
     parts = [*frame.frame(), *frame.draw(drawn, colour, square=not after)]
-    parts += [*frame.histogram(table.histogram, colour, base), *frame.abscissa(base + 15)]
-    what = "confidence in the predicted class" if table.label is None else "predicted probability"
+    what, observed = "predicted probability", "observed frequency"
+    if table.label is None:
+        what, observed = "confidence in the predicted class", "how often it was right"
     scale = " (log-odds scale)" if table.axis.log_odds else ""
-    parts.append(text(LEFT + SIDE / 2, base + 33, what + scale, text_anchor="middle", class_="axis"))
-    observed = "how often it was right" if table.label is None else "observed frequency"
-    parts += [turned(14, TOP + SIDE / 2, observed), text(LEFT - 6, base - 4, "rows", text_anchor="end", class_="tick")]
+    parts += [*frame.histogram(table.histogram, colour, base), *frame.named(base + 15, what + scale, observed)]
+    parts.append(text(LEFT - 6, base - 4, "rows", text_anchor="end", class_="tick"))
     return figure(LEFT + SIDE + 20, base + 42, parts, f"{title}. {drawn.note}")
 
 
@@ -117,15 +122,12 @@ def banded(before: ReliabilityCurve, after: ReliabilityCurve | None, axis: Score
     for curve, colour, square in drawn[::-1]:
         sizes = 2.5 + 2 * np.sqrt(curve.weight / curve.weight.max())
         for at, value, start, end, size in zip(curve.score, curve.frequency, curve.low, curve.high, sizes.tolist()):
-            x, y, bottom, top = (float(axis.place(part)) for part in (at, value, start, end))
-            x, y = LEFT + SIDE * x, TOP + SIDE * (1 - y)
-            ends = TOP + SIDE * (1 - bottom), TOP + SIDE * (1 - top)
-            parts.append(line(x, ends[0], x, ends[1], stroke=colour, stroke_width=2, stroke_opacity=0.5))
+            x = LEFT + SIDE * float(axis.place(at))
+            y, bottom, top = (TOP + SIDE * (1 - float(axis.place(part))) for part in (value, start, end))
+            parts.append(line(x, bottom, x, top, stroke=colour, stroke_width=2, stroke_opacity=0.5))
             parts.append(marker(x, y, colour, square=square, size=size))
     base = TOP + SIDE + 15
-    parts += frame.abscissa(base)
-    parts.append(text(LEFT + SIDE / 2, base + 19, "expected", text_anchor="middle", class_="axis"))
-    parts.append(turned(14, TOP + SIDE / 2, "observed"))
+    parts += frame.named(base, "expected", "observed")
     legend = [("before", BEFORE, True)] + ([] if after is None else [("after calibration", AFTER, False)])
     for place, (words, colour, square) in enumerate(legend):
         y = TOP + 14 + 17 * place
@@ -158,7 +160,5 @@ def binary_curve(
         low, high = (frame.points(before, edge) for edge in band)
         parts.append(path(high + low[::-1], closed=True, fill=AFTER, fill_opacity=0.16))
     parts.append(path(frame.points(before, after), fill="none", stroke=AFTER, stroke_width=2.5))
-    parts += frame.abscissa(TOP + SIDE + 16)
-    parts.append(text(LEFT + SIDE / 2, TOP + SIDE + 36, "predicted", text_anchor="middle", class_="axis"))
-    parts.append(turned(14, TOP + SIDE / 2, "calibrated"))
+    parts += frame.named(TOP + SIDE + 16, "predicted", "calibrated")
     return figure(LEFT + SIDE + 20, TOP + SIDE + 44, parts, "The calibration map")

@@ -128,23 +128,20 @@ class CalibrationReport:
         """The numbers of the page as data frames."""
         frame = require("pandas", extra="bench").DataFrame
         found = self.contents.to_dict()
-        rows = {"metrics": "metrics", "methods": "methods", "classes": "classes_counted"}
-        if found["segments"]:
-            rows["segments"] = "segments"
         keys = {"metrics": "metric", "methods": "method", "classes": "class", "segments": self.contents.segment_name}
+        parts = {name: found[{"classes": "classes_counted"}.get(name, name)] for name in keys}
         made = {
-            name: frame([{keys[name]: row, **_flat(values)} for row, values in found[part].items()]).set_index(
-                keys[name]
-            )
-            for name, part in rows.items()
+            name: frame([{keys[name]: row, **_flat(values)} for row, values in rows.items()]).set_index(keys[name])
+            for name, rows in parts.items()
+            if rows
         }
-        parts = [
+        scores = [
             {"loss": loss, "when": when, **curve[loss]}
             for loss in ("brier", "log_loss")
             for when, curve in found["reliability"].items()
         ]
         made["bands"] = self.contents.bands.before.to_pandas().assign(p_value=self.contents.bands.p_values)
-        return {**made, "parts": frame(parts), "reliability": self.contents.reliability_before.corp.to_pandas()}
+        return {**made, "parts": frame(scores), "reliability": self.contents.reliability_before.corp.to_pandas()}
 
     def to_html(self, *others: CalibrationReport) -> str:
         """The page as text; with other reports, all side by side."""

@@ -13,10 +13,9 @@ from calibrant.metrics.binned import reliability_table
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.part_metrics import LabelMetrics, measure
 from calibrant.metrics.result_types import UNIT, Estimate
-from calibrant.numerals import percent
 from calibrant.plots.svg_reliability import banded, panel
 from calibrant.report.comparison import normal_interval
-from calibrant.report.layout import KeyNumber, Opening, Section, drawn, fill
+from calibrant.report.layout import KeyNumber, Opening, Section, drawn, fill, saving
 
 #: Labels in the table, and those with a diagram; folds of the comparison.
 _LISTED, _DRAWN, _FOLDS = 200, 9, 5
@@ -26,7 +25,7 @@ def render_labels(data: LabelMatrix, source: str, level: float = 0.95) -> str:
     """The page as text; the predictions are those of rows that the model was not trained on."""
     after = cross_calibrated(data)
     before, then = measure(data, level), measure(after, level)
-    gain = saving(data, after, level)
+    gain = saved(data, after, level)
     section = Section("labels", "Label by label, worst first", before.verdict, _values(data, after, before, then))
     return fill(
         "labels.html.j2",
@@ -56,7 +55,7 @@ def cross_calibrated(data: LabelMatrix) -> LabelMatrix:
     return label_matrix(data.y, out, data.rows.counts, data.rows.classes, groups=data.rows.groups)
 
 
-def saving(data: LabelMatrix, after: LabelMatrix, level: float) -> Estimate:
+def saved(data: LabelMatrix, after: LabelMatrix, level: float) -> Estimate:
     """By how much the log loss of a cell falls, with a normal interval in which a row, or a group, is one unit."""
     losses = [row_losses(part.pooled(), "log_loss").reshape(data.on.shape).mean(axis=1) for part in (data, after)]
     fall, rows = losses[0] - losses[1], data.rows
@@ -67,25 +66,20 @@ def saving(data: LabelMatrix, after: LabelMatrix, level: float) -> Estimate:
 def _opening(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, gain: Estimate) -> Opening:
     rows, loss = data.rows.total, before.micro["log_loss"].value
     helps, off = gain.low > 0.0, bool(before.miscounted)
-    headline = {
-        True: "Calibrate these labels: their probabilities are wrong, and calibration helps",
-        False: "Some labels are predicted too often or too rarely; calibration is not shown to help"
-        if off
-        else "No evidence against the probabilities of these labels",
-    }[helps]
-    parts = [percent(part / loss, 1) for part in (gain.value, gain.low, gain.high)] if loss > 0 else ["0%"] * 3
-    words = f"of log loss ({parts[1]} to {parts[2]})" if helps else "of log loss, beyond chance"
+    headline = "No evidence against the probabilities of these labels"
+    if helps:
+        headline = "Calibrate these labels: their probabilities are wrong, and calibration helps"
+    elif off:
+        headline = "Some labels are predicted too often or too rarely; calibration is not shown to help"
     numbers = (
         KeyNumber("predicted", f"{before.expected.sum() / rows:.2f}", "labels of a row on average"),
         KeyNumber("actually", f"{before.observed.sum() / rows:.2f}", "labels of a row are true"),
-        KeyNumber("calibration saves", parts[0] if helps else "nothing", words),
+        saving(gain, loss),
     )
-    curves = []
-    for part in (data, after):
-        cells = part.pooled()
-        curves.append(
-            reliability_table(cells.y, cells.proba, sample_weight=cells.counts, groups=cells.groups, level=gain.level)
-        )
+    curves = [
+        reliability_table(cells.y, cells.proba, sample_weight=cells.counts, groups=cells.groups, level=gain.level)
+        for cells in (data.pooled(), after.pooled())
+    ]
     picture = drawn(banded(curves[0], curves[1], UNIT, "Expected against observed: all labels together"))
     caption = (
         "All labels together, in bins of their probability: how many are expected and how many are true, before "

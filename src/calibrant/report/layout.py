@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from calibrant import numerals
+from calibrant.metrics.result_types import Estimate
+from calibrant.numerals import percent
 from calibrant.optional import require
 
 TEMPLATES = Path(__file__).parent / "templates"
+SAVING = "calibration saves"
 _FILTERS = ("number", "signed", "percent", "span", "count", "excess", "class_text")
 
 
@@ -30,6 +33,17 @@ class KeyNumber:
     label: str
     value: str
     words: str = ""
+
+
+def saving(gain: Estimate, before: float) -> KeyNumber:
+    """The number that says what calibration saves of the log loss before it."""
+    value, low, high, more = (
+        percent(part / before, 1) if before > 0 else "0%" for part in (gain.value, gain.low, gain.high, -gain.value)
+    )
+    if gain.low > 0 and before > 0:
+        return KeyNumber(SAVING, value, f"of log loss ({low} to {high})")
+    harm = gain.high < 0 and before > 0
+    return KeyNumber(SAVING, "nothing", f"log loss would be {more} higher" if harm else "of log loss, beyond chance")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from calibrant.numerals import class_text, count, number, percent
 from calibrant.plots import report_figures as figures
 from calibrant.plots.svg_reliability import banded, binary_curve, panel, reliability
 from calibrant.report.data import Correction, Report
-from calibrant.report.layout import KeyNumber, Opening, Section, drawn
+from calibrant.report.layout import SAVING, KeyNumber, Opening, Section, drawn, saving
 from calibrant.report.report_tables import PANELS
 from calibrant.report.verdict_words import ALPHA
 
@@ -53,17 +53,10 @@ def opening(report: Report) -> Opening:
 
 def _saving(report: Report) -> KeyNumber:
     """What calibration saves of the log loss."""
-    label = "calibration saves"
     gain = next((row.gain_log_loss for row in report.methods if row.name == report.shown), None)
     if report.lack is not None or gain is None or report.shown == "none":
-        return KeyNumber(label, "?", _not_shown(report))
-    before = next(row.log_loss for row in report.methods if row.name == "none")
-    if gain.low <= 0 <= gain.high or before <= 0:
-        return KeyNumber(label, "nothing", "of log loss, beyond chance")
-    value, low, high = (percent(part / before, 1) for part in (gain.value, gain.low, gain.high))
-    if gain.high < 0:
-        return KeyNumber(label, "nothing", f"log loss would be {percent(-gain.value / before, 1)} higher")
-    return KeyNumber(label, value, f"of log loss ({low} to {high})")
+        return KeyNumber(SAVING, "?", _not_shown(report))
+    return saving(gain, next(row.log_loss for row in report.methods if row.name == "none"))
 
 
 def _not_shown(report: Report) -> str:

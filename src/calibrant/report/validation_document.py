@@ -51,6 +51,7 @@ SHOWN, BANDS, LISTED, FEW = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 #: Ranges named in which a map falls, and a fall that may be rounding.
 _FALLS, _ROUNDING = 4, 1e-12
 _PAIRED = ("log_loss", "brier")
+_CERTIFICATE = {"gap": "duality_gap_", "objective": "objective_", "residual": "residual_", "iterations": "n_iter_"}
 _INPUTS = {
     "probabilities": "probabilities, one column per class (for two classes, that of the second is enough)",
     "logits": "logits, one column per class (for two classes, that of the second is enough)",
@@ -175,12 +176,7 @@ def _about(calibrator: Any) -> dict[str, Any]:
         "input": _INPUTS["scores" if calibrator.takes_scores else calibrator.input],
         "settings": ", ".join(f"{key}={value!r:.60}" for key, value in settings.items()),
         "summary": [*calibrator.summary().splitlines(), *([str(rule)] if rule else [])],
-        "certificate": {
-            key: getattr(calibrator, attribute, None)
-            for key, attribute in zip(
-                ("gap", "objective", "residual", "iterations"), ("duality_gap_", "objective_", "residual_", "n_iter_")
-            )
-        },
+        "certificate": {key: getattr(calibrator, attribute, None) for key, attribute in _CERTIFICATE.items()},
         "few": list_names(few, LISTED, str),
         "few_count": len(few),
         "fewest": FEWEST_OF_CLASS,
@@ -209,7 +205,11 @@ def _mathematics(calibrator: Any) -> dict[str, Any]:
         shown = [[f"p of {labels[1]}", *map(percent, SHOWN)], ["q", *(percent(float(q)) for q in now)]]
         grid = expit(np.linspace(-9.0, 9.0, 721))
         now = mapped(calibrator, np.column_stack([1 - grid, grid]))[:, 1]
-        order = {"rises": bool(np.diff(now).min() > 0), "falls": _falls(grid, now), "most": _points(_reversal(now))}
+        order = {
+            "rises": bool(np.diff(now).min() > 0),
+            "falls": _falls(grid, now),
+            "most": _points(float(np.max(np.maximum.accumulate(now) - now))),
+        }
     return {
         "formula": formula(found.steps, k + len(found.segments)),
         "line": log_odds_line(found.steps) if k == 2 else "",
@@ -233,11 +233,6 @@ def _falls(p: FloatArray, q: FloatArray) -> str:
         left = len(ends) - len(said)
         said.append(f"by no more in {left} other {'range' if left == 1 else 'ranges'}")
     return " and ".join(filter(None, [", ".join(said[:-1]), *said[-1:]]))
-
-
-def _reversal(q: FloatArray) -> float:
-    """By how much a later value is below an earlier one at most."""
-    return float(np.max(np.maximum.accumulate(q) - q))
 
 
 def _points(difference: float) -> str:
