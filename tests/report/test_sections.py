@@ -89,6 +89,7 @@ def test_three_numbers_and_one_picture(rare: Report, ten: Report) -> None:
         ((0.01, -0.01, 0.03), {}, "nothing", "of log loss, beyond chance"),
         ((-0.04, -0.05, -0.03), {}, "nothing", "log loss would be 20.0% higher"),
         ((0.04, 0.03, 0.05), {}, "20.0%", "of log loss (15.0% to 25.0%)"),
+        ((0.15, 0.1, 0.25), {}, "75.0%", "of log loss (50.0% to 100.0%)"),
         ((0.04, 0.03, 0.05), {"lack": Lack("rows", "")}, "?", "too little data to tell"),
         ((0.04, 0.03, 0.05), {"lack": Lack("one class", "")}, "?", "only one class is present"),
         ((0.04, 0.03, 0.05), {"shown": "none"}, "?", "no method could be fitted"),

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from calibrant import AutoCalibrator
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
+from calibrant.report import analysis
 from calibrant.report.advice import worth_of_rows
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Learning, MethodRow, Report
@@ -54,6 +55,14 @@ def report(data: Sample, methods: tuple[str, ...] = ("logistic",)) -> Report:
     return analyse(data, names, Source("data.csv"), methods=methods)
 
 
+@pytest.fixture
+def _verdict_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what the verdict does not rest on: curves over thresholds, maps, and what more rows would add."""
+    monkeypatch.setattr(analysis, "thresholds", lambda *_: None)
+    monkeypatch.setattr(analysis, "corrections", lambda *_: (None, None))
+    monkeypatch.setattr(analysis, "learning", lambda *_: None)
+
+
 BALANCED = [0.25] * 4
 RARE = [0.33, 0.33, 0.33, 0.01]
 UP = np.array([0.0, 0.0, 0.0, 2.5])
@@ -62,6 +71,7 @@ UP = np.array([0.0, 0.0, 0.0, 2.5])
 CLOSE = r"Where it says [\d.]+%, [\d.]+% are actually fraud: too close to the average"
 
 
+@pytest.mark.usefixtures("_verdict_alone")
 @pytest.mark.parametrize(
     ("data", "headline", "largest"),
     [
@@ -88,6 +98,7 @@ def test_headlines(data: Sample, headline: str, largest: str) -> None:
     assert found.verdict.tone == "bad"
 
 
+@pytest.mark.usefixtures("_verdict_alone")
 @pytest.mark.parametrize("data", [two(0.0, lambda z: z), two(-4.0, lambda z: z, 2000), many(lambda z: z, RARE)])
 def test_calibrated_predictions(data: Sample) -> None:
     found = report(data, ("ts",))
@@ -95,6 +106,7 @@ def test_calibrated_predictions(data: Sample) -> None:
     assert found.verdict.tone == "good"
 
 
+@pytest.mark.usefixtures("_verdict_alone")
 def test_what_is_neither_means_nor_slope() -> None:
     rng = np.random.default_rng(0)
     z = rng.normal(0.0, 1.5, 2500)
@@ -123,6 +135,7 @@ def test_numbers_in_the_sentences() -> None:
     assert found.to_dict()["faults"]["means"]["log_loss"] == pytest.approx(found.faults.means.gain)
 
 
+@pytest.mark.usefixtures("_verdict_alone")
 def test_classes_are_listed_both_ways() -> None:
     sentences = " ".join(report(many(lambda z: z + UP, BALANCED)).verdict.sentences)
     assert re.search(r"Predicted too often: dog \([\d,]+ expected, \d+ observed\)", sentences)
@@ -142,6 +155,7 @@ def test_the_flagship_speaks_of_the_positive_class() -> None:
     assert summary(two(0.0, lambda z: 0.4 * z)).startswith("The probabilities of fraud were too close to the average")
 
 
+@pytest.mark.usefixtures("_verdict_alone")
 def test_a_class_that_was_ruled_out_is_named() -> None:
     data = two(0.0, lambda z: z, 600)
     proba = data.proba.copy()
@@ -154,6 +168,7 @@ def test_a_class_that_was_ruled_out_is_named() -> None:
     assert any(sentence.startswith(said) for sentence in found.verdict.sentences)
 
 
+@pytest.mark.usefixtures("_verdict_alone")
 def test_a_gain_beyond_chance_is_never_called_no_evidence() -> None:
     calm, gain = Part(0.0, 0.5, 0.5), Estimate(0.02, 0.01, 0.03, 0.95)
     found = report(two(0.0, lambda z: z))
@@ -180,6 +195,7 @@ def opposite(k: int, n_rows: int) -> tuple[Sample, np.ndarray]:
     return Sample(np.column_stack([p, (1 - p) / 2, (1 - p) / 2]), y, None, classes=np.arange(3)), north
 
 
+@pytest.mark.usefixtures("_verdict_alone")
 @pytest.mark.parametrize(("k", "n", "what"), [(2, 2400, "the probability of yes"), (3, 4000, "the confidence")])
 def test_segments_that_are_off_are_never_called_no_evidence(k: int, n: int, what: str) -> None:
     data, north = opposite(k, n)
@@ -201,6 +217,7 @@ def test_segments_that_are_off_are_never_called_no_evidence(k: int, n: int, what
     assert "--method none --segments region -o" in found.steps[0].command
 
 
+@pytest.mark.usefixtures("_verdict_alone")
 def test_chance_makes_no_segment_off() -> None:
     rng = np.random.default_rng(1)
     data = two(0.0, lambda z: z, 1200)

@@ -37,13 +37,13 @@ class KeyNumber:
 
 def saving(gain: Estimate, before: float) -> KeyNumber:
     """The number that says what calibration saves of the log loss before it."""
-    value, low, high, more = (
-        percent(part / before, 1) if before > 0 else "0%" for part in (gain.value, gain.low, gain.high, -gain.value)
-    )
-    if gain.low > 0 and before > 0:
-        return KeyNumber(SAVING, value, f"of log loss ({low} to {high})")
-    harm = gain.high < 0 and before > 0
-    return KeyNumber(SAVING, "nothing", f"log loss would be {more} higher" if harm else "of log loss, beyond chance")
+    if before <= 0 or gain.low <= 0 <= gain.high:
+        return KeyNumber(SAVING, "nothing", "of log loss, beyond chance")
+    # No more than all of it can be saved, though an interval of the difference may say so.
+    value, low, high = (percent(min(part / before, 1.0), 1) for part in (gain.value, gain.low, gain.high))
+    if gain.high < 0:
+        return KeyNumber(SAVING, "nothing", f"log loss would be {percent(-gain.value / before, 1)} higher")
+    return KeyNumber(SAVING, value, f"of log loss ({low} to {high})")
 
 
 @dataclass(frozen=True)
