@@ -5,7 +5,7 @@ answered, rates of grades beside their probabilities, and Murphy diagrams.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,9 @@ from calibrant.grades import GradeBacktest
 from calibrant.metrics import MurphyDiagram
 from calibrant.numerals import count
 from calibrant.plots.style import BLUE, FAINT, GREY, SERIES, VERMILION, new_axes, plain, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Marks the line of a model, so that the next one on the same axes is drawn in another look.
 _MODEL = "model"
@@ -35,7 +38,7 @@ class _ModelDisplay:
     @classmethod
     @describe_parameters
     def from_predictions(
-        cls, y_true: ArrayLike, y_prob: ArrayLike, *, name: str | None = None, ax: object = None, **options: object
+        cls, y_true: ArrayLike, y_prob: ArrayLike, *, name: str | None = None, ax: Axes | None = None, **options: object
     ) -> Self:
         """Compute and draw.
 
@@ -49,7 +52,7 @@ class _ModelDisplay:
         return cls(cls._compute(y_true, y_prob, **options), name=name).plot(ax=ax)
 
     @describe_parameters
-    def plot(self, ax: object = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the curve."""
         self.figure_, self.ax_ = new_axes(ax, (5.0, 3.6))
         first = not self.ax_.lines
@@ -61,7 +64,7 @@ class _ModelDisplay:
         self.ax_.legend(frameon=False, fontsize="small")
         return self
 
-    def _draw(self, name: str, look: Mapping[str, object], *, first: bool) -> tuple[float, float]:
+    def _draw(self, name: str, look: Mapping[str, Any], *, first: bool) -> tuple[float, float]:
         """Draw one curve, the first one with axes; returns the ends of the ordinate."""
         raise NotImplementedError
 
@@ -91,7 +94,7 @@ class DecisionCurveDisplay(_ModelDisplay):
     curve: DecisionCurve
     _compute = staticmethod(decision_curve)
 
-    def _draw(self, name: str, look: Mapping[str, object], *, first: bool) -> tuple[float, float]:
+    def _draw(self, name: str, look: Mapping[str, Any], *, first: bool) -> tuple[float, float]:
         ax, curve = self.ax_, self.curve
         ax.plot(curve.threshold, curve.net_benefit, label=name, **look)
         if not np.isnan(curve.low).any():
@@ -130,7 +133,7 @@ class RiskCoverageDisplay(_ModelDisplay):
     curve: RiskCoverage
     _compute = staticmethod(risk_coverage)
 
-    def _draw(self, name: str, look: Mapping[str, object], *, first: bool) -> tuple[float, float]:
+    def _draw(self, name: str, look: Mapping[str, Any], *, first: bool) -> tuple[float, float]:
         ax, curve = self.ax_, self.curve
         label = f"{name}: {curve.risk[-1]:.3g} on all rows, area {curve.area.value:.3g}"
         ax.step(curve.coverage, curve.risk, where="pre", label=label, **look)
@@ -168,7 +171,7 @@ class GradeDisplay:
         self.backtest = backtest
 
     @describe_parameters
-    def plot(self, ax: object = None, *, log: bool = True) -> GradeDisplay:
+    def plot(self, ax: Axes | None = None, *, log: bool = True) -> GradeDisplay:
         """Draw the rates.
 
         Parameters

@@ -7,7 +7,7 @@ Its colours cover what lies off the diagonal: that is where confused classes sho
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,6 +15,11 @@ from calibrant.docs import describe_parameters
 from calibrant.metrics import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
 from calibrant.plots.style import BLUE, GREY, WHITE_ABOVE, diverging, new_axes, plain, shorten, square_unit_axes
 from calibrant.typing import AnyFloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
 
 # Corners of the triangle for the first, second and third class.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -54,7 +59,7 @@ class CalibrationMapDisplay:
     @classmethod
     @describe_parameters
     def from_estimator(
-        cls, calibrator: object, *, n_points: int | None = None, name: str | None = None, ax: object = None
+        cls, calibrator: object, *, n_points: int | None = None, name: str | None = None, ax: Axes | None = None
     ) -> CalibrationMapDisplay:
         """Map of a fitted calibrator of two or three classes.
 
@@ -70,7 +75,7 @@ class CalibrationMapDisplay:
         return cls(calibration_map(calibrator, n_points=n_points), name=title).plot(ax=ax)
 
     @describe_parameters
-    def plot(self, ax: object = None, *, color: str = BLUE) -> CalibrationMapDisplay:
+    def plot(self, ax: Axes | None = None, *, color: str = BLUE) -> CalibrationMapDisplay:
         """Draw the map.
 
         Parameters
@@ -117,9 +122,8 @@ class CalibrationMapDisplay:
         )
         ax.plot(start[:, 0], start[:, 1], linestyle="", marker="o", markersize=1.8, color=GREY, zorder=2)
         names = [plain(shorten(label)) for label in self.mapping.classes]
-        ax.text(*(CORNERS[0] + [0.0, -0.03]), names[0], ha="center", va="top")
-        ax.text(*(CORNERS[1] + [0.0, -0.03]), names[1], ha="center", va="top")
-        ax.text(*(CORNERS[2] + [0.0, 0.02]), names[2], ha="center", va="bottom")
+        for (x, y), name, below in zip(CORNERS, names, (True, True, False)):
+            ax.text(x, y - 0.03 if below else y + 0.02, name, ha="center", va="top" if below else "bottom")
         ax.set(xlim=(-0.08, 1.08), ylim=(-0.12, 0.97), aspect="equal")
         ax.set_axis_off()
 
@@ -156,7 +160,7 @@ class CorrectionMatrixDisplay:
     @classmethod
     @describe_parameters
     def from_estimator(
-        cls, calibrator: object, *, max_classes: int | None = SHOWN_CLASSES, ax: object = None, **options: Any
+        cls, calibrator: object, *, max_classes: int | None = SHOWN_CLASSES, ax: Axes | None = None, **options: Any
     ) -> CorrectionMatrixDisplay:
         """Heat map of a fitted `SMSCalibrator` or another calibrator with `coef_` of shape (k, k).
 
@@ -172,7 +176,12 @@ class CorrectionMatrixDisplay:
 
     @describe_parameters
     def plot(
-        self, ax: object = None, *, values: bool | None = None, cmap: object = None, colorbar: bool = True
+        self,
+        ax: Axes | None = None,
+        *,
+        values: bool | None = None,
+        cmap: str | Colormap | None = None,
+        colorbar: bool = True,
     ) -> CorrectionMatrixDisplay:
         """Draw the heat map.
 
@@ -210,7 +219,7 @@ class CorrectionMatrixDisplay:
     def _cell_width(self) -> float:
         """Width of a cell in points, once the layout is made."""
         if (layout := self.figure_.get_layout_engine()) is not None:
-            layout.execute(self.figure_)
+            layout.execute(cast("Figure", self.figure_))
         self.ax_.apply_aspect()
         return float(self.ax_.get_window_extent().width * 72 / self.figure_.dpi / len(self.correction.classes))
 

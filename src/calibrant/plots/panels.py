@@ -6,8 +6,8 @@ them on one kind of scale.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,8 +25,11 @@ from calibrant.plots.reliability_displays import (
 )
 from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes, towering, trace
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def _panel(ax: Any, table: ReliabilityCurve, title: str, *, log: bool, **look: Any) -> None:
+
+def _panel(ax: Axes, table: ReliabilityCurve, title: str, *, log: bool, **look: Any) -> None:
     drawn = trace(table)
     draw_trace(ax, drawn, axis=square_unit_axes(ax, drawn.axis), **look)
     ax.set_title(title, fontsize="medium")
@@ -192,7 +195,9 @@ class BeforeAfterDisplay:
         after, classes = predict(calibrator, X)
         return cls.from_predictions(y, X, after, classes=classes, **options)
 
-    def plot(self, axes: object = None, *, titles: tuple[str, str] = ("Before", "After")) -> BeforeAfterDisplay:
+    def plot(
+        self, axes: Sequence[Axes] | None = None, *, titles: tuple[str, str] = ("Before", "After")
+    ) -> BeforeAfterDisplay:
         """Draw the two diagrams.
 
         Parameters

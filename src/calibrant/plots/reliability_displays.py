@@ -8,7 +8,7 @@ come from `calibrant.metrics`; here they are drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,7 +36,10 @@ from calibrant.plots.style import (
     square_unit_axes,
     trace,
 )
-from calibrant.typing import Label
+from calibrant.typing import AnyArray, Label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Marks the line of a curve, so that the next model on the same axes is drawn in another look.
 CURVE = "reliability-curve"
@@ -77,7 +80,7 @@ def axis_labels(table: ReliabilityCurve) -> tuple[str, str]:
 
 
 def draw_trace(
-    ax: Any,
+    ax: Axes,
     drawn: Trace,
     *,
     axis: ScoreAxis = UNIT,
@@ -105,7 +108,7 @@ def draw_trace(
             place(drawn.point_y)[first],
             s=markersize**2 * (0.25 + 0.75 * drawn.size[first]),
             color=color,
-            alpha=np.where(drawn.solid, 1.0, 0.3)[first],
+            alpha=cast("float", np.where(drawn.solid, 1.0, 0.3)[first]),  # its types know no arrays here
             marker=marker,
             edgecolor="white",
             linewidth=0.6,
@@ -187,7 +190,7 @@ class ReliabilityDisplay:
         blocks: int | None = None,
         classes: Sequence[Label] | None = None,
         name: str | None = None,
-        ax: object = None,
+        ax: Axes | None = None,
         **options: Any,
     ) -> ReliabilityDisplay:
         """Diagram of labels and probabilities.
@@ -229,7 +232,7 @@ class ReliabilityDisplay:
 
     def plot(
         self,
-        ax: object = None,
+        ax: Axes | None = None,
         *,
         histogram: bool | None = None,
         band: bool = True,
@@ -286,7 +289,7 @@ class ReliabilityDisplay:
         return self
 
 
-def free_corner(drawn: Trace, axis: ScoreAxis = UNIT) -> str:
+def free_corner(drawn: Trace, axis: ScoreAxis = UNIT) -> Literal["upper left", "lower right"]:
     """The corner that less of the curve and its band reaches into; if equal, the one away from the curve."""
     x, y, at, low, high = (axis.place(part) for part in (drawn.x, drawn.y, drawn.band_x, drawn.low, drawn.high))
     upper_left = _share((x < 0.6) & (y > 0.75)) + _share((at < 0.6) & (high > 0.75))
@@ -296,5 +299,5 @@ def free_corner(drawn: Trace, axis: ScoreAxis = UNIT) -> str:
     return "upper left" if upper_left < lower_right else "lower right"
 
 
-def _share(where: Any) -> float:
+def _share(where: AnyArray) -> float:
     return float(np.mean(where)) if len(where) else 0.0

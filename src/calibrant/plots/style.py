@@ -7,7 +7,7 @@ in hue, so that no picture depends on colour alone.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,11 @@ from calibrant.metrics.result_types import UNIT, ReliabilityCurve, ScoreAxis, we
 from calibrant.numerals import p_text, power_of_ten
 from calibrant.optional import require
 from calibrant.typing import AnyFloatArray, Label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure, SubFigure
 
 # Blue and vermilion of Okabe and Ito; the first is also the darker one.
 BLUE = "#0072B2"
@@ -42,7 +47,7 @@ SERIES = (
 )
 
 
-def new_axes(ax: Any, figsize: tuple[float, float]) -> tuple[Any, Any]:
+def new_axes(ax: Axes | None, figsize: tuple[float, float]) -> tuple[Figure | SubFigure, Axes]:
     """Figure and axes to draw on: those given, or new ones."""
     if ax is not None:
         return ax.figure, ax
@@ -58,12 +63,12 @@ def shorten(label: Label, length: int = 18) -> str:
     return f"{text[: length - 1 - tail]}…{text[-tail:]}"
 
 
-def shades(*colours: str) -> Any:
+def shades(*colours: str) -> Colormap:
     """A colour map through the given colours."""
     return require("matplotlib.colors", extra="plots").LinearSegmentedColormap.from_list("shades", colours)
 
 
-def diverging() -> Any:
+def diverging() -> Colormap:
     """Colours of a correction: orange below zero, white at it, blue above."""
     return shades(VERMILION, WHITE, BLUE)
 
@@ -79,14 +84,14 @@ def tick_text(tick: float) -> str:
     return power_of_ten(exponent) if exponent < -3 and math.isclose(tick, 10.0**exponent) else f"{tick:g}"
 
 
-def square_unit_axes(ax: Any, axis: ScoreAxis = UNIT) -> ScoreAxis:
+def square_unit_axes(ax: Axes, axis: ScoreAxis = UNIT) -> ScoreAxis:
     """A square with the diagonal of perfect calibration, and the axis its ticks show.
 
     What was made so before is left as it is, and its axis is returned: curves are drawn where it places them.
     """
     if any(line.get_label() == DIAGONAL for line in ax.lines):
         return getattr(ax, "score_axis", UNIT)
-    ax.score_axis = axis
+    setattr(ax, "score_axis", axis)  # noqa: B010 (an attribute of our own)
     ax.plot([0, 1], [0, 1], linestyle=(0, (4, 3)), linewidth=1, color=GREY, zorder=1, label=DIAGONAL)
     ax.set(xlim=(-MARGIN, 1 + MARGIN), ylim=(-MARGIN, 1 + MARGIN), aspect="equal")
     ticks = axis.ticks(6 if not axis.log_odds else 5)
@@ -105,7 +110,7 @@ def towering(histogram: AnyFloatArray) -> bool:
     return float(occupied.max()) > TOWERING * float(np.median(occupied))
 
 
-def histogram_strip(ax: Any, histogram: AnyFloatArray, *, log: bool | None = None) -> Any:
+def histogram_strip(ax: Axes, histogram: AnyFloatArray, *, log: bool | None = None) -> Axes:
     """Histogram of scores in a strip between the diagram and its abscissa; on a log scale by default if bars tower.
 
     The strip lies inside the axes, whose ordinate reaches below zero for it: so any layout of axes will do.
@@ -124,7 +129,7 @@ def histogram_strip(ax: Any, histogram: AnyFloatArray, *, log: bool | None = Non
     return strip
 
 
-def _scale_counts(strip: Any, occupied: AnyFloatArray, *, log: bool) -> None:
+def _scale_counts(strip: Axes, occupied: AnyFloatArray, *, log: bool) -> None:
     top = float(occupied.max())
     if log:
         strip.set_yscale("log")

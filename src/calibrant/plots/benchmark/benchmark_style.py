@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 from calibrant.optional import require
 from calibrant.plots import style
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Parameters = ParamSpec("Parameters")
 
@@ -71,18 +73,18 @@ class Methods:
         return [name for name in self.order if name in have]
 
 
-def styled(draw: Callable[Parameters, object]) -> Callable[Parameters, Any]:
+def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
     """Let a function draw in the style of the study."""
 
     @wraps(draw)
-    def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Any:
+    def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Figure:
         with require("matplotlib", extra="plots").rc_context(RC):
             return draw(*args, **kwargs)
 
     return drawn
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Figure:
     """An empty figure of so many inches."""
     return require("matplotlib.figure", extra="plots").Figure(figsize=(width, height), layout="constrained")
 
@@ -93,7 +95,7 @@ def plain(text: str, longest: int = _LONGEST) -> str:
 
 
 @styled
-def empty_figure(message: str) -> Any:
+def empty_figure(message: str) -> Figure:
     """A figure that says why there is nothing to draw."""
     figure = new_figure(6.0, 1.6)
     axes = figure.add_subplot()
@@ -102,7 +104,7 @@ def empty_figure(message: str) -> Any:
     return figure
 
 
-def method_axis(axes: Any, names: Sequence[str], *, labels: bool = True) -> None:
+def method_axis(axes: Axes, names: Sequence[str], *, labels: bool = True) -> None:
     """Methods downwards in display order, one row each."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [plain(name) for name in names] if labels else [])
@@ -124,7 +126,7 @@ def grid_shape(n_panels: int, widest: int) -> tuple[int, int]:
     return rows, math.ceil(n_panels / rows)
 
 
-def family_panels(names: Sequence[str], look: Methods, baseline: str) -> tuple[Any, list[tuple[Any, list[str]]]]:
+def family_panels(names: Sequence[str], look: Methods, baseline: str) -> tuple[Figure, list[tuple[Axes, list[str]]]]:
     """A figure, its panels and the methods of each: one panel for a few methods, else one for each family.
 
     Lines of many methods in one panel could not be told apart; a panel of a family shows the others in grey.
@@ -144,7 +146,7 @@ def family_panels(names: Sequence[str], look: Methods, baseline: str) -> tuple[A
     return figure, list(zip(grid.flat, panels))
 
 
-def family_legend(axes: Any, look: Methods, shown: Sequence[str] | None) -> None:
+def family_legend(axes: Axes, look: Methods, shown: Sequence[str] | None) -> None:
     """Legend of a panel: beside the only one, or above that of the family whose methods are `shown`."""
     if shown is None:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)
@@ -162,7 +164,7 @@ def family_legend(axes: Any, look: Methods, shown: Sequence[str] | None) -> None
     )
 
 
-def save(figure: Any, directory: Path, name: str) -> list[Path]:
+def save(figure: Figure, directory: Path, name: str) -> list[Path]:
     """Write `name.pdf` and `name.png` without dates, so that equal tables give equal files."""
     matplotlib = require("matplotlib", extra="plots")
     directory.mkdir(parents=True, exist_ok=True)

@@ -6,12 +6,14 @@ The bar labelled CD is the critical difference of Nemenyi's test; methods under 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from calibrant.plots.benchmark.benchmark_style import Methods, empty_figure, new_figure, plain, styled
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _ROW = 0.26
 """Inches between two lines of labels."""
@@ -20,7 +22,7 @@ _ROW = 0.26
 @styled
 def critical_difference_diagram(
     ranks: pd.DataFrame, friedman: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str
-) -> Any:
+) -> Figure:
     """Draw the tables `ranks_<metric>` and `friedman`; `words` is the name of the loss in the title."""
     ranks = ranks.dropna(subset=["rank"]).sort_values("rank", kind="stable")
     test = friedman[friedman["metric"] == metric].iloc[0]
@@ -91,7 +93,7 @@ def cliques(mean_ranks: pd.Series, difference: float) -> list[list[str]]:
     return groups
 
 
-def _scale(axes: Any, difference: float, low: float) -> None:
+def _scale(axes: Axes, difference: float, low: float) -> None:
     """The length of the critical difference, above the axis."""
     if not math.isfinite(difference):
         axes.text(low, -1.9, "no critical difference with fewer than two datasets", ha="left", color="#666666")

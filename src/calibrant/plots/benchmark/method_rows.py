@@ -25,6 +25,8 @@ from calibrant.plots.benchmark.benchmark_style import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LINEAR = 0.01
 """Below this share the axis is linear."""
@@ -44,7 +46,7 @@ def _best_first(table: pd.DataFrame, metric: str) -> list[str]:
 
 
 @styled
-def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Any:
+def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Figure:
     """Draw the table `relative_by_dataset`; `metric` is the column of a loss, `words` its name on the axis."""
     look = Methods.from_table(methods)
     names = _best_first(table, metric)
@@ -59,7 +61,7 @@ def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, wor
 
 
 @styled
-def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Any:
+def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Figure:
     """Draw the table `relative_by_model`, one panel for each model."""
     look = Methods.from_table(methods)
     names = _best_first(table, metric)
@@ -91,7 +93,7 @@ def _ends(table: pd.DataFrame, metric: str) -> tuple[float, float]:
 
 
 def _panel(
-    axes: Any,
+    axes: Axes,
     table: pd.DataFrame,
     names: list[str],
     look: Methods,
@@ -118,12 +120,19 @@ def _panel(
     for marker, size, part in (("o", 11, ~beyond), ("<", 16, beyond & (value < 0)), (">", 16, beyond & (value > 0))):
         if part.any():
             colours = shown.loc[part, "method"].map(look.colour).tolist()
-            dots = {"s": size, "marker": marker, "alpha": 0.6, "linewidths": 0, "zorder": 2, "clip_on": marker == "o"}
+            dots: dict[str, Any] = {
+                "s": size,
+                "marker": marker,
+                "alpha": 0.6,
+                "linewidths": 0,
+                "zorder": 2,
+                "clip_on": marker == "o",
+            }
             axes.scatter(value[part], height[part], c=colours, **dots)
     _boxes(axes, value.groupby(shown["row"]).quantile([0.1, 0.25, 0.5, 0.75, 0.9]).unstack())
 
 
-def _boxes(axes: Any, quantiles: pd.DataFrame) -> None:
+def _boxes(axes: Axes, quantiles: pd.DataFrame) -> None:
     """Boxes at 25, 50 and 75 %, whiskers to 10 and 90 %, all in two collections, which draw fast."""
     collections = require("matplotlib.collections", extra="plots")
     thin, thick = [], []
@@ -140,7 +149,7 @@ def _boxes(axes: Any, quantiles: pd.DataFrame) -> None:
 
 
 @styled
-def fit_time(table: pd.DataFrame, methods: pd.DataFrame) -> Any:
+def fit_time(table: pd.DataFrame, methods: pd.DataFrame) -> Figure:
     """Draw the table `fit_time`: mean seconds per 1000 calibration rows."""
     look = Methods.from_table(methods)
     table = table[np.isfinite(table["seconds_per_1000"].to_numpy(float)) & (table["seconds_per_1000"] > 0)]
@@ -167,7 +176,7 @@ def fit_time(table: pd.DataFrame, methods: pd.DataFrame) -> Any:
 
 
 @styled
-def win_rates(table: pd.DataFrame, methods: pd.DataFrame, metrics: Mapping[str, str]) -> Any:
+def win_rates(table: pd.DataFrame, methods: pd.DataFrame, metrics: Mapping[str, str]) -> Figure:
     """Draw the table `winrates`: share of wins against all other methods, with a panel for each of `metrics`."""
     look = Methods.from_table(methods)
     table = table.dropna(subset=["winrate"])

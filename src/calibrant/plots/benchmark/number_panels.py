@@ -29,6 +29,8 @@ from calibrant.plots.style import BLUE, GREY, WHITE, diverging, shades
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LINEAR = 0.1
 """Up to this relative change the axis of gains is linear; what lies beyond ±100 % is cut off."""
@@ -41,7 +43,7 @@ _SIDE = f"relative change of test {{}} (down is better;\naxis linear within ±{_
 
 
 @styled
-def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baseline: str) -> Any:
+def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baseline: str) -> Figure:
     """Draw the table `rank_by_rows` or `rank_by_classes`: average ranks in groups of datasets, with 95 % intervals.
 
     `what` names the axis, "calibration rows" or "classes"; the baseline is dashed for reference.
@@ -64,14 +66,16 @@ def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baselin
 
 
 def _rank_panel(
-    axes: Any, table: pd.DataFrame, names: list[str], shown: list[str], look: Methods, baseline: str
+    axes: Axes, table: pd.DataFrame, names: list[str], shown: list[str], look: Methods, baseline: str
 ) -> None:
     groups = table.drop_duplicates("group").sort_values("group")
     at = np.arange(len(groups), dtype=float)
     for name in names:
         if name not in shown:
             part = table[table["method"] == name].sort_values("group")
-            grey = {"color": look.colour[name], "linestyle": "--"} if name == baseline else {"color": "#e2e2e2"}
+            grey: dict[str, Any] = (
+                {"color": look.colour[name], "linestyle": "--"} if name == baseline else {"color": "#e2e2e2"}
+            )
             axes.plot(at, part["rank"], linewidth=1.0, zorder=1, **grey)
     for place, name in enumerate(shown):
         part = table[table["method"] == name].sort_values("group")
@@ -101,7 +105,7 @@ def _number(value: float) -> str:
 
 
 @styled
-def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str, baseline: str) -> Any:
+def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str, baseline: str) -> Figure:
     """Draw the table `draw_curves` for one loss, with bands over datasets; the change of the baseline is zero."""
     look = Methods.from_table(methods)
     table = table[(table["metric"] == metric) & (table["method"] != baseline)]
@@ -134,7 +138,7 @@ def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: 
     return figure
 
 
-def _curve(axes: Any, part: pd.DataFrame, look: Methods, shown: list[str], *, harm: bool) -> None:
+def _curve(axes: Axes, part: pd.DataFrame, look: Methods, shown: list[str], *, harm: bool) -> None:
     name = str(part["method"].iloc[0])
     columns = ("change", "low", "high") if harm else ("q50", "q25", "q75")
     smallest, largest = (_LEAST_HARM, np.inf) if harm else (-1.0, 1.0)
@@ -143,14 +147,19 @@ def _curve(axes: Any, part: pd.DataFrame, look: Methods, shown: list[str], *, ha
     if name not in shown:
         axes.plot(x, middle, color="#e2e2e2", linewidth=1.0, zorder=1)
         return
-    line = {"color": look.colour[name], "marker": look.marker[name], "linewidth": 1.5, "markersize": 4.5}
+    line: dict[str, Any] = {
+        "color": look.colour[name],
+        "marker": look.marker[name],
+        "linewidth": 1.5,
+        "markersize": 4.5,
+    }
     # The more methods, the paler their bands, which lie over each other.
     axes.fill_between(x, low, high, color=look.colour[name], alpha=min(0.12, 0.4 / len(shown)), linewidth=0, zorder=2)
     # The best, which comes first, lies on top.
     axes.plot(x, middle, zorder=3 + 1 / (1 + shown.index(name)), label=plain(name), **line)
 
 
-def _value_axis(axes: Any, table: pd.DataFrame, *, harm: bool) -> None:
+def _value_axis(axes: Axes, table: pd.DataFrame, *, harm: bool) -> None:
     """Limits by the curves, not by their bands, which may be wide where datasets are few."""
     ticker = require("matplotlib.ticker", extra="plots")
     values = table["change" if harm else "q50"].to_numpy(float)
@@ -257,7 +266,7 @@ def _shaded(
     title: str,
     shade: str | None = None,
     last: tuple[str, Any] | None = None,
-) -> Any:
+) -> Figure:
     """A table of numbers on coloured cells, methods downwards, sizes across, with a panel for each loss.
 
     Cells are coloured by the column `shade` between `limits`, by default the numbers themselves.

@@ -12,6 +12,8 @@ from calibrant.plots.style import BLUE, VERMILION
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SYMBOLS = {
     "rho": "ρ",
@@ -26,7 +28,7 @@ _DOT, _DEFAULT, _BEST = BLUE, "#222222", VERMILION
 
 
 @styled
-def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Any:
+def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Figure:
     """Draw the tables `search_trials`, whose first row is the defaults, and `search_control`."""
     done = trials[(trials["state"] == "complete")].sort_values("trial")
     if done.empty:
@@ -65,7 +67,7 @@ def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Any:
     return figure
 
 
-def _course(axes: Any, values: Any, top: int) -> None:
+def _course(axes: Axes, values: Any, top: int) -> None:
     at = np.arange(1, len(values) + 1)
     axes.scatter(at, values, s=12, color=_DOT, alpha=0.6, linewidths=0)
     axes.step(at, np.maximum.accumulate(values), where="post", color=_BEST, linewidth=1.2, label="best so far")
@@ -75,7 +77,7 @@ def _course(axes: Any, values: Any, top: int) -> None:
     axes.set_xlabel("finished trials")
 
 
-def _parameter(axes: Any, x: Any, values: Any, top: int, name: str) -> None:
+def _parameter(axes: Axes, x: Any, values: Any, top: int, name: str) -> None:
     spread: Any = 0.0
     ticker = require("matplotlib.ticker", extra="plots")
     if name.startswith("lambda"):
@@ -99,7 +101,7 @@ def _parameter(axes: Any, x: Any, values: Any, top: int, name: str) -> None:
     axes.grid(axis="y")
 
 
-def _control(axes: Any, control: pd.DataFrame) -> None:
+def _control(axes: Axes, control: pd.DataFrame) -> None:
     axes.set_title("control datasets", fontsize=9)
     x, y = control["default"].to_numpy(float), control["best"].to_numpy(float)
     axes.scatter(x, y, s=16, color=_DOT, alpha=0.7, linewidths=0)
