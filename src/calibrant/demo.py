@@ -97,7 +97,7 @@ def losses(dataset: str, model: str) -> dict[str, Any]:
     """Test log losses of all methods on one embedded experiment."""
     p, y = _pooled(load_embedded(dataset, model))
     cal, test = drawn(len(y))
-    found: dict[str, Any] = {"dataset": dataset, "model": model, "classes": p.shape[1]}
+    found: dict[str, object] = {"dataset": dataset, "model": model, "classes": p.shape[1]}
     for name in METHODS:
         # As in scikit-learn, which adds this to probabilities before it takes their logarithms.
         given = (p + 1e-12) if name == "ts-unsmoothed" else p

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class SearchResult:
     predictions: str
     defaults: dict[str, float]
     best: dict[str, float]
-    trials: list[dict[str, Any]]
+    trials: list[dict[str, object]]
     ts_improvement: dict[str, float]
     searched: list[str]
     control: list[str]

@@ -7,7 +7,7 @@ to this sample; the others start from it and take their curvature from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -67,7 +67,7 @@ class Findings:
     def __init__(self) -> None:
         self.n_rows = self.n_given = 0
         self._seen = SeenLabels()
-        self._counts: dict[Any, float] = {}
+        self._counts: dict[Hashable, float] = {}
         self._first: FloatArray | None = None
         self._all_equal = True
 

@@ -127,7 +127,7 @@ def _kept() -> Callable[[list[Delayed]], list[Delayed]]:
     return lambda parts: list(dask.persist(*parts))
 
 
-def aligned(X: Any, y: object, weight: object) -> list[tuple[Any, Any, Any]]:
+def aligned(X: Any, y: object, weight: object) -> list[tuple[object, object, object]]:
     """Partitions of predictions, labels (`None`: none) and weights that belong together, as delayed objects."""
     if hasattr(X, "rechunk"):
         X = X.rechunk({1: -1}) if X.ndim > 1 else X
@@ -139,7 +139,7 @@ def aligned(X: Any, y: object, weight: object) -> list[tuple[Any, Any, Any]]:
     return list(zip(parts, _split(y, sizes, parts, "y"), _split(weight, sizes, parts, "sample_weight"), strict=True))
 
 
-def _split(values: Any, sizes: Any, parts: list[Delayed], name: str) -> list[Any]:
+def _split(values: Any, sizes: Any, parts: list[Delayed], name: str) -> list[object]:
     """Labels or weights in the partitions of the predictions."""
     if values is None:
         return [None] * len(parts)

@@ -78,7 +78,7 @@ class ProbabilityIntervals:
 
     classes_: AnyArray
     class_counts_: FloatArray
-    uncertainty_: dict[str, Any]
+    uncertainty_: dict[str, object]
 
     def fit_intervals(
         self: Any,
@@ -141,7 +141,7 @@ class ProbabilityIntervals:
                 f"The delta method is for logistic maps with at most {MOST_COEFFICIENTS} coefficients and a ridge "
                 f"penalty or none, unlike this {type(self).__name__}: use by='bootstrap'."
             )
-        found: dict[str, Any] = {"units": float(sample.units)}
+        found: dict[str, object] = {"units": float(sample.units)}
         if covariance is None:
             found["refits"] = _refits(twin, sample, n_resamples, n_jobs, random_state)
         else:

@@ -64,7 +64,7 @@ class CalibratorInfo:
     """
 
     name: str
-    factory: str | Callable[..., Any]
+    factory: str | Callable[..., object]
     description: str
     reference: str = ""
     label: str = ""
@@ -72,7 +72,7 @@ class CalibratorInfo:
     binary: bool = True
     multiclass: bool = True
     extra: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     compared: range = range(0)
     stores: bool | None = None
@@ -95,7 +95,7 @@ class CalibratorInfo:
             factory = getattr(import_module(module, package), attribute)
         return factory(**{**self.parameters, **parameters})
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self) -> dict[str, object]:
         """All parameters of the method with their default values."""
         return dict(self.make().get_params(deep=False))
 

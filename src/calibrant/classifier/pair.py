@@ -191,7 +191,7 @@ def fit_calibrator(pair: CalibratedPair, sample: Sample) -> None:
     calibrator.set_params(**{name: value for name, value in settings.items() if name in known})
     X = sample.x if "input" in known else softmax(sample.x)
     y = pair.classes[sample.y] if "classes" in known else sample.y
-    beside: dict[str, Any] = {"sample_weight": sample.counts}
+    beside: dict[str, object] = {"sample_weight": sample.counts}
     if has_fit_parameter(calibrator, "groups"):
         beside["groups"] = sample.groups
     calibrator.fit(X, y, **{name: values for name, values in beside.items() if values is not None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Hashable
 from typing import Any
 
 from calibrant.cli import options
@@ -67,7 +68,7 @@ def adapt(
     out.tell(values, [adapted.summary(), f"Calibrator: {out.output}"])
 
 
-def _shares(text: str | None, fitted: Any) -> dict[Any, float] | float | None:
+def _shares(text: str | None, fitted: Any) -> dict[Hashable, float] | float | None:
     """Shares by label, from ``label=share`` pairs."""
     if text is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -106,8 +106,8 @@ def _intervals(metrics: dict[str, Estimate], *, ci: bool = True) -> dict[str, di
     }
 
 
-def _as_dict(found: Evaluation) -> dict[str, Any]:
-    names: dict[str, Any] = {"classes": list(found.classes), "columns": list(found.columns)}
+def _as_dict(found: Evaluation) -> dict[str, object]:
+    names: dict[str, object] = {"classes": list(found.classes), "columns": list(found.columns)}
     result = {**found.size.to_dict(), "metrics": _intervals(found.metrics), "in_chunks": found.in_chunks}
     if found.sampled[1] is not None:
         result["sampled"] = {**found.sampled[1].to_dict(), "metrics": [*found.sampled[0], "calibration_test"]}

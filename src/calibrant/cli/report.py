@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from calibrant.cli.reading import find_answers, progress_over, reading
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
 from calibrant.text_table import list_names
+from calibrant.typing import Label
 
 if TYPE_CHECKING:
     from calibrant.report.data import Report
@@ -75,7 +76,7 @@ def report(
         raise CommandError("--title is for a page of one file; several files are shown under their own names")
     scale = None if grades is None else scale_of(grades)
     found: list[Report] = []
-    classes: tuple[Any, ...] = ()
+    classes: tuple[Label, ...] = ()
     for file in files:
         table, answers = find_answers(file, given)
         skipped = 0

@@ -185,7 +185,7 @@ def _run(command: list[str], monitor: Any, calibrator: str, state: str) -> None:
         typer.echo(f"Warning: the command of --on-alarm failed: {code}", err=True)
 
 
-def _as_dict(monitor: Any, repaired: Any) -> dict[str, Any]:
+def _as_dict(monitor: Any, repaired: Any) -> dict[str, object]:
     change = monitor.change_
     described = ("kind", "label", "segment", "since", "began", "rows", "predicted")
     return {

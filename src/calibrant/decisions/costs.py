@@ -13,7 +13,7 @@ from calibrant.text_table import list_names
 from calibrant.typing import Label
 
 
-def distinct_names(names: Any, what: str) -> list[Any]:
+def distinct_names(names: Any, what: str) -> list[Label]:
     listed = np.asarray(names).tolist() if isinstance(names, np.ndarray) else list(names)
     if len(set(listed)) != len(listed):
         again = next(name for name in listed if listed.count(name) > 1)

@@ -52,7 +52,7 @@ def check_correlation(correlation: float) -> float:
 
 def case_tails(count: float, total: float, p: float, correlation: float = 0.0) -> tuple[float, float]:
     """`P(X ≥ count)` and `P(X ≤ count)` for the number of cases among `total` of probability `p`."""
-    given: Any = p
+    given: float = p
     if correlation > 0.0 and 0.0 < p < 1.0:
         given = ndtr((ndtri(p) - np.sqrt(correlation) * _FACTOR) / np.sqrt(1.0 - correlation))
     above = betainc(count, total - count + 1.0, given) if count > 0 else 1.0

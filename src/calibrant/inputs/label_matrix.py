@@ -167,7 +167,7 @@ def _truth(
     return truth.astype(np.int64), found if named is None else named
 
 
-def _label_lists(y: Any, n_labels: int) -> list[Sequence[Any]] | None:
+def _label_lists(y: Any, n_labels: int) -> list[Sequence[object]] | None:
     """The labels of each row, if `y` is a list of lists or sets of them and not a matrix."""
     if getattr(y, "ndim", 1) != 1:
         return None

@@ -166,7 +166,7 @@ def _of_one_type(labels: AnyArray, words: Words) -> AnyArray:
     return labels
 
 
-def in_order(labels: Iterable[Any]) -> list[Any]:
+def in_order(labels: Iterable[Any]) -> list[Label]:
     """Labels sorted; members of an enumeration that do not compare, in the order of their definition."""
     labels = list(labels)
     try:

@@ -8,7 +8,7 @@ interval of every frequency.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -265,7 +265,7 @@ class TableOptions:
         return self.curve(BinSums(*bins[:3]), bins[3:], uniform_edges(self.n_bins), histogram)
 
 
-def _by_label(labels: Sequence[Label], tables: Sequence[ReliabilityCurve]) -> dict[Any, ReliabilityCurve]:
+def _by_label(labels: Sequence[Label], tables: Sequence[ReliabilityCurve]) -> dict[Hashable, ReliabilityCurve]:
     return {label: replace(found, label=label) for label, found in zip(labels, tables)}
 
 

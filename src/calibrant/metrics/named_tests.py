@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -268,7 +267,7 @@ class CoxCalibration:
     -1.228 [-1.548, -0.9076]
     """
 
-    intercepts: dict[Any, Estimate]
+    intercepts: dict[Hashable, Estimate]
     slope: Estimate
     test: CalibrationTest
 

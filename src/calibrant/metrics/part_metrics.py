@@ -200,7 +200,7 @@ class LabelMetrics(Tabular):
         return {"label": np.array(self.labels), **super().to_dict()}
 
     @property
-    def miscounted(self) -> list[Any]:
+    def miscounted(self) -> list[object]:
         """Labels predicted too often or too rarely, the clearest first; none is wrong with 95 % confidence."""
         clear = np.flatnonzero(self.p_value * len(self.labels) < _WRONG)
         return [self.labels[j] for j in clear[np.argsort(self.p_value[clear], kind="stable")]]
@@ -295,7 +295,7 @@ def measure(data: LabelMatrix, level: float | None = None, n_resamples: int = 10
     ranked = np.array([SCALARS["ece"].prepare(part, debias=True)(part.each) for part in parts])
     counts = [class_frequencies(part) for part in parts]
     pooled = data.pooled()
-    chosen: list[tuple[Scalar, dict[str, Any]]] = [(SCALARS[name], {}) for name in NAMES]
+    chosen: list[tuple[Scalar, dict[str, object]]] = [(SCALARS[name], {}) for name in NAMES]
     if level is None:
         values = [entry.prepare(pooled)(pooled.each) for entry, _ in chosen]
         micro = [Estimate(value, float("nan"), float("nan"), float("nan")) for value in values]

@@ -38,7 +38,7 @@ class Form(NamedTuple):
     `moving` is where the sums of a distance move with the outcomes, by as many numbers as `spread` has.
     """
 
-    value: Callable[[FloatArray], Any]
+    value: Callable[[FloatArray], object]
     kind: Literal["mean", "frequency", "distance", "table"] = "table"
     moving: tuple[int | slice, ...] = ()
 
@@ -196,7 +196,7 @@ class Scalar:
 
 SCALARS: dict[str, Scalar] = {}
 #: Metrics whose result is a table, by name: what prepares them, as for scalars.
-TABLES: dict[str, Callable[..., Callable[[AnyFloatArray], Any]]] = {}
+TABLES: dict[str, Callable[..., Callable[[AnyFloatArray], object]]] = {}
 
 
 def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Result]:

@@ -64,7 +64,7 @@ def _skill(of: str) -> Says:
 
 
 #: Names of measures, each with the metric and its options, what it says and where it misleads.
-MEASURES: dict[str, tuple[str, dict[str, Any], Says, str]] = {
+MEASURES: dict[str, tuple[str, dict[str, object], Says, str]] = {
     "Brier score": ("brier", {}, _LOWER, "mixes calibration and ranking; small where the class is rare"),
     "log loss": ("log_loss", {}, _LOWER, "one confident mistake can decide it"),
     "Brier skill score": ("brier_skill_score", {}, _skill("the class frequencies"), "low for rare classes"),

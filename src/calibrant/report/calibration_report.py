@@ -193,9 +193,9 @@ def _segments(segments: ArrayLike, n_given: int, data: Sample) -> Any:
     return names if data.rows is None else names[data.rows]
 
 
-def _flat(row: Mapping[str, object]) -> dict[str, Any]:
+def _flat(row: Mapping[str, object]) -> dict[str, object]:
     """A row with three columns for each value with an interval."""
-    flat: dict[str, Any] = {}
+    flat: dict[str, object] = {}
     for name, found in row.items():
         if isinstance(found, dict):
             flat |= {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}

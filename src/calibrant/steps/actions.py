@@ -27,7 +27,7 @@ class CostTable:
 
     numbers: FloatArray
     amounts: dict[str, FloatArray]
-    actions: list[Any] | None
+    actions: list[Label] | None
     classes: list[Any] | None
     #: Whether the costs were given as those of false positives and false negatives.
     pair: bool = False
@@ -79,7 +79,7 @@ class CostTable:
 
     def rows(self) -> list[list[Any]]:
         """The costs as they were given: numbers, and names of amounts."""
-        rows: list[list[Any]] = self.numbers.tolist()
+        rows: list[list[object]] = self.numbers.tolist()
         for name, places in self.amounts.items():
             for a, j in zip(*np.nonzero(places)):
                 rows[a][j] = name

@@ -88,7 +88,7 @@ class Function(Step):
     """
 
     kind: ClassVar[str] = ""
-    function: Callable[[FloatArray], Any] = dataclasses.field(metadata={"read": None})
+    function: Callable[[FloatArray], object] = dataclasses.field(metadata={"read": None})
 
     def apply(self, x: FloatArray) -> FloatArray:
         return np.asarray(self.function(x), dtype=np.float64)
@@ -188,7 +188,7 @@ def number(default: object = dataclasses.MISSING, low: float = -LARGE, high: flo
     return dataclasses.field(default=default, metadata={"read": read})
 
 
-def flag(default: bool) -> Any:
+def flag(default: bool) -> bool:
     """A dataclass field that is true or false."""
 
     def read(value: object) -> bool:
@@ -269,7 +269,7 @@ def _decode_step(item: Any, place: int, depth: int) -> Step:
     require(set(item) == {"step", *fields}, f"step {place} ({cls.kind}) should hold {', '.join(fields) or 'nothing'}")
     out = {}
     for name, read in fields.items():
-        nested: Callable[..., Any] = read
+        nested: Callable[..., object] = read
         try:
             out[name] = nested(item[name], depth) if read is _read_branches else nested(item[name])
         except (TypeError, ValueError, OverflowError) as error:

@@ -126,7 +126,7 @@ def sequence(steps: s.Steps, width: int) -> nn.Module:
     """A module of a list of steps for rows of `width` columns, in double precision at first; arrays are buffers."""
     graph, root = torch.fx.Graph(), nn.Module()
     tracer = torch.fx.proxy.GraphAppendingTracer(graph)
-    known: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
+    known: dict[tuple[str, tuple[int, ...], bytes], object] = {}
 
     def buffer(values: object) -> Any:
         array = np.array(values, order="C")

@@ -26,6 +26,7 @@ from calibrant.metrics.result_types import CalibrationTest, Estimate
 from calibrant.numerals import percent
 from calibrant.sample import Sample, Size
 from calibrant.threads import limited
+from calibrant.typing import FloatArray
 from calibrant.workflows.evaluating import given, metrics_in_memory, omnibus_test
 
 #: Shares of right answers for which a threshold is looked for: the first few that are above the accuracy.
@@ -200,7 +201,7 @@ def evaluate_answers(answers: Answers, level: float = 0.95) -> AnswersEvaluation
     return AnswersEvaluation(sample.size, ends, before, after, test, judge(chosen, level, test.p_value))
 
 
-def held_out(answers: Answers, make: Callable[[], OptionCalibrator] = OptionCalibrator) -> Any:
+def held_out(answers: Answers, make: Callable[[], OptionCalibrator] = OptionCalibrator) -> FloatArray:
     """Probabilities of the options of each question, calibrated with the other folds; groups stay together."""
     folds = answers.sample.folds(_FOLDS, 0, stratified=False)
     p = np.zeros(answers.present.shape)
@@ -234,7 +235,7 @@ def apply_answers(
             if row is None:
                 continue
             kept = record if suffix else {name: record[name] for name in record if name not in RAW_FIELDS}
-            new: dict[str, Any] = {"choice": int(choice[row]), "confidence": float(confidence[row])}
+            new: dict[str, object] = {"choice": int(choice[row]), "confidence": float(confidence[row])}
             if p is not None:
                 new = {"probs": p[row, answers.present[row]].tolist(), **new}
             elif known is not None:

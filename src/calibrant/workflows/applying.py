@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ class Applied:
     rows: int
     columns: tuple[str, ...]
     classes: tuple[Any, ...]
-    actions: dict[Any, int] = field(default_factory=dict)
+    actions: dict[Hashable, int] = field(default_factory=dict)
     cost: float = 0.0
 
 

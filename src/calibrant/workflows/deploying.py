@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from calibrant.deployment import CalibrationMonitor
 from calibrant.deployment.monitoring.findings import Repair
@@ -125,7 +124,7 @@ def _add(
 
 
 def _give(monitor: CalibrationMonitor, name: str | None, rows: TableRows, *, observed: bool) -> None:
-    given: dict[str, Any] = {"sample_weight": rows.weight, "groups": rows.groups, "batch": name or True}
+    given: dict[str, object] = {"sample_weight": rows.weight, "groups": rows.groups, "batch": name or True}
     if rows.labels is None:
         monitor.observe(rows.values, rows.segments, **given)
     else:

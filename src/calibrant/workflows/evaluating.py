@@ -269,7 +269,7 @@ def read_for_report(reader: RowReader, level: float = 0.95, progress: object = i
 
 def read_sample(
     reader: RowReader, take: Callable[[Sample, Any], None], progress: Any = iter
-) -> tuple[TableRows, Sample, Any]:
+) -> tuple[TableRows, Sample, object]:
     """Read a labelled table once: the rows to keep, as a sample with the segment of each.
 
     `take` is given every chunk as such a sample, with its segments. Of a large table a uniform sample is kept.

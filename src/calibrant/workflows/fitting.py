@@ -33,7 +33,7 @@ _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 def make_calibrator(
     method: str, parameters: Sequence[str] = (), *, input: str = "probabilities", renormalize: bool = False
-) -> tuple[Any, str]:
+) -> tuple[object, str]:
     """An unfitted calibrator that can be stored as JSON, and the name of its method.
 
     Parameters are `name=value` pairs, whose values are read as JSON or Python's True, False and None, else as text.
@@ -64,7 +64,7 @@ def make_calibrator(
     return info.make(**settings), info.name
 
 
-def _parsed(pair: str) -> tuple[str, Any]:
+def _parsed(pair: str) -> tuple[str, object]:
     name, sign, text = pair.partition("=")
     if not sign or not name:
         raise RequestError(f"parameters are given as name=value, not as {pair!r}")
@@ -121,10 +121,10 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0, *, interva
 
 def _fit_in_memory(
     calibrator: Any, reader: RowReader, memory_mb: float, intervals: bool
-) -> tuple[Any, ProbabilityColumns]:
+) -> tuple[object, ProbabilityColumns]:
     found = reader.find()
     rows = read_all(reader, partial(rows_in_memory, memory_mb), columns=found)
-    beside: dict[str, Any] = {} if rows.groups is None else {"groups": rows.groups}
+    beside: dict[str, object] = {} if rows.groups is None else {"groups": rows.groups}
     if rows.segments is not None:
         beside["segments"] = {
             name: numbers_if_all_are(column, BINS) for name, column in zip(reader.layout.segments, rows.segments.T)
@@ -143,7 +143,7 @@ def _fit_in_memory(
     return calibrator, found
 
 
-def _audit(calibrator: Any, reader: RowReader, found: ProbabilityColumns) -> dict[str, Any]:
+def _audit(calibrator: Any, reader: RowReader, found: ProbabilityColumns) -> dict[str, object]:
     """The audit record of a fit to all rows of a table, which are read once more."""
     audit = RowAudit(calibrator)
     for rows in filter(lambda rows: len(rows.values), reader.read(found)):

@@ -134,7 +134,7 @@ def scale_of(given: str) -> MasterScale | int:
     """
     if given.isdecimal() and int(given) > 0:
         return int(given)
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     for part in open_table(given).batches():
         for name, values in part.data.to_pydict().items():
             columns.setdefault(name, []).extend(values)

@@ -186,7 +186,7 @@ def file_of(done: Exported) -> bytes:
 
 def _proven(
     module: Any, fitted: Map, rows: FloatArray, beside: tuple[Segments | None, ...], options: dict[str, Any]
-) -> tuple[float, dict[str, Any]]:
+) -> tuple[float, dict[str, object]]:
     """The largest difference on rows with segments and amounts; and options, with double precision inside if needed."""
     single = np.dtype(options.get("dtype", np.float64)) == np.float32
     tolerance = TOLERANCE_SINGLE if single else TOLERANCE

@@ -206,7 +206,7 @@ def run(
     written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None, amounts: Segments | None = None
 ) -> FloatArray:
     """Predictions of the source code, by Node, and the numbers of its actions."""
-    given: list[list[Any]] = [[row] for row in rows.tolist()]
+    given: list[list[object]] = [[row] for row in rows.tolist()]
     if segments is not None:
         for item, values in zip(given, row_by_row(segments)):
             # JSON knows no NaN.

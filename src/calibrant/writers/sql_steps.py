@@ -64,7 +64,7 @@ def compare(sign: str, left: Any, right: object) -> Condition:
 
 def case(*branches: tuple[Condition | str, Number | str], of: Value | None = None, default: Any = None) -> Value:
     """The value of the first branch whose condition holds, or whose text is `of`."""
-    parts: list[Any] = [part for branch in branches for part in branch]
+    parts: list[object] = [part for branch in branches for part in branch]
     ends = " WHEN {} THEN {}" * len(branches) + ("" if default is None else " ELSE {}") + " END"
     parts += [] if default is None else [default]
     return value(f"CASE{ends}", *parts) if of is None else value(f"CASE {{}}{ends}", of, *parts)

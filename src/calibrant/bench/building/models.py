@@ -37,7 +37,7 @@ class Model:
     """`fit(X, y, X_val, y_val, n_classes, config, seed) -> predict_proba`."""
     default: Config
     """Configuration used without a search."""
-    space: dict[str, tuple[Any, ...]]
+    space: dict[str, tuple[object, ...]]
     """Choices of a random configuration."""
     needs: str | None = None
     """Package that the model comes from, when it is not scikit-learn."""

@@ -36,7 +36,7 @@ class MethodSpec:
     """Name in results."""
     target: str
     """Name in the registry, or `package.module:Class`."""
-    params: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, object] = field(default_factory=dict)
     version: str = ""
     """Package and version it comes from; a class outside of any installed package has a digest of its file."""
     binary: bool = True
@@ -109,7 +109,7 @@ def make_spec(target: str, params: Mapping[str, object] | None = None, label: st
     return MethodSpec(label or info.name, info.name, params, version_text, info.binary, info.multiclass)
 
 
-def _arguments(text: str, method: str) -> dict[str, Any]:
+def _arguments(text: str, method: str) -> dict[str, object]:
     try:
         call = ast.parse(f"f{text}", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
@@ -137,7 +137,7 @@ class ClassShipping:
     """
 
     def __init__(self) -> None:
-        self._prepared: dict[str, Callable[[], Any]] = {}
+        self._prepared: dict[str, Callable[[], object]] = {}
 
     def __call__(self, spec: MethodSpec) -> Callable[[], Any]:
         if not spec.version.startswith("file "):

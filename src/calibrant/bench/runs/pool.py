@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
 from itertools import islice
@@ -52,9 +52,9 @@ class Job:
     same process, so that code from outside cannot change what other methods find.
     """
 
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    prepare: Callable[[], Any] | None = None
+    function: Callable[..., object]
+    arguments: tuple[object, ...]
+    prepare: Callable[[], object] | None = None
     code_from: str = ""
 
 
@@ -103,7 +103,7 @@ class ProcessPool:
         Ending the generator early ends what is under way.
         """
         waiting = iter(batches)
-        running: dict[Any, Batch] = {}
+        running: dict[Hashable, Batch] = {}
         try:
             while True:
                 for batch in islice(waiting, max(0, self.n_workers * self.n_ahead - len(running))):

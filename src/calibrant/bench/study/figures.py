@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -29,7 +28,7 @@ class FigureSpec:
 
     caption: str
     tables: tuple[str, ...]
-    draw: Callable[..., Any]
+    draw: Callable[..., object]
     optional: bool = False
 
 
@@ -76,7 +75,7 @@ def _figures() -> Iterator[tuple[str, FigureSpec]]:
 FIGURES: dict[str, FigureSpec] = dict(_figures())
 
 
-def make_figures(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any]]:
+def make_figures(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, object]]:
     """Name and `matplotlib.figure.Figure` of every figure, one after the other."""
     for name, spec in FIGURES.items():
         if spec.optional and not all(table in tables for table in spec.tables):

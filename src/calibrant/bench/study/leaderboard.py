@@ -128,7 +128,7 @@ def script_json(data: object) -> str:
     return text
 
 
-def _figures(directory: Path) -> list[dict[str, Any]]:
+def _figures(directory: Path) -> list[dict[str, object]]:
     """Figures as small WebP files at the resolution of the page."""
     image = require("PIL.Image", extra="plots")
     shown = []

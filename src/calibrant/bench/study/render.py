@@ -11,7 +11,7 @@ Markdown nor rules between groups of rows, and leaves α, χ² and ∞ to LaTeX 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -192,7 +192,7 @@ def _marks(table: StudyTable, values: dict[str, list[Any]], shown: dict[str, lis
 
     marks: dict[Cell, bool] = {}
     rows = [row for row in range(len(table.frame)) if row not in table.unmarked]
-    runs: dict[Any, list[int]] = {}
+    runs: dict[Hashable, list[int]] = {}
     for row in rows if table.group else ():
         runs.setdefault(values[str(table.group)][row], []).append(row)
     for name, best in table.best.items():

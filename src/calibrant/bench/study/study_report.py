@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -75,7 +74,7 @@ def make_report(
     -------
     StudyReport
     """
-    runs: list[Mapping[str, Any]] = []
+    runs: list[Mapping[str, object]] = []
     if isinstance(results, str | Path):
         results = [results]
     if hasattr(results, "columns"):
@@ -164,7 +163,7 @@ def _test_sentences(tables: Mapping[str, StudyTable]) -> list[str]:
     return sentences
 
 
-def _runs_beside(path: Path) -> list[dict[str, Any]]:
+def _runs_beside(path: Path) -> list[dict[str, object]]:
     """Commands and versions that a result folder keeps."""
     return [
         {

@@ -123,7 +123,7 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
         ]
 
         def constants(block: Sample) -> RowSums:
-            out: list[Any] = []
+            out: list[object] = []
             for part, target, two in zip(parts, targets, _two_classes(block, everyone), strict=True):
                 out += linear_parts(part._features(two.x), target[two.y], two.counts)[:2]
             return out
@@ -133,7 +133,7 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
 
         def answer(betas: Mapping[int, FloatArray]) -> dict[int, Answer]:
             def derivatives(block: Sample) -> RowSums:
-                out: list[Any] = []
+                out: list[object] = []
                 for i, two in zip(betas, _two_classes(block, betas), strict=True):
                     out += unlabelled(np.ascontiguousarray(parts[i]._features(two.x)), betas[i], two.counts)
                 return out

@@ -269,7 +269,7 @@ class BatchLog:
     """
 
     entries: list[Entry] = field(default_factory=list)
-    before: list[dict[str, Any]] = field(default_factory=list)
+    before: list[dict[str, object]] = field(default_factory=list)
 
     def check(self, name: str, entry: Entry, *, late: bool) -> None:
         """Refuse a batch that was added before, unless these are the late labels of one that came without."""

@@ -120,7 +120,7 @@ class Drift:
     p_value: float = 1.0
     since: int | None = None
     #: Of each size the block that waits for the next: counts, observations and first row; None where none does.
-    waiting: list[list[Any] | None] = field(default_factory=list)
+    waiting: list[list[object] | None] = field(default_factory=list)
 
     @classmethod
     def start(cls, data: Sample) -> Drift:

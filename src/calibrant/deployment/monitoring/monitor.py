@@ -497,7 +497,7 @@ class CalibrationMonitor:
             **({} if self.repaired_ is None else {"repaired": self.repaired_}),
         }
 
-    def _core(self) -> dict[str, Any]:
+    def _core(self) -> dict[str, object]:
         """The part of the state that `rewind` needs of the time before a batch."""
         return {
             "labelled": as_json(self.labelled_),
@@ -565,6 +565,6 @@ def strength(log_evidence: float) -> str:
 
 def map_checksum(calibrator: Any) -> str:
     """What tells one fitted calibrator from another: the checksum of its map, whatever its columns are called."""
-    content: dict[str, Any] = calibrator.to_map().to_json()
+    content: dict[str, object] = calibrator.to_map().to_json()
     content.pop("names", None)
     return checksum(canonical(content))

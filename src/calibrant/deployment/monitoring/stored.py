@@ -94,7 +94,7 @@ def _with_counts(state: dict[str, Any], k: int) -> dict[str, Any]:
     }
 
 
-def _plain_size(rows: int) -> dict[str, Any]:
+def _plain_size(rows: int) -> dict[str, object]:
     return {"rows": rows, "observations": float(rows), "groups": rows}
 
 

@@ -313,7 +313,7 @@ def worst_segments(
     after: Sample,
     levels: IntArray,
     columns: Columns,
-) -> tuple[list[tuple[str, float]], list[tuple[Any, ...]]]:
+) -> tuple[list[tuple[str, float]], list[tuple[object, ...]]]:
     """What the global map gets wrong, with predictions `before` and `after` of rows held out.
 
     Errors by column, and the surest ones by level: (p-value, level, rows, class, shares).

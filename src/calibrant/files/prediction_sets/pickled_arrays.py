@@ -137,7 +137,7 @@ def open_pickle(path: Path) -> MemorySource:
     return MemorySource({(dataset, model or "model", 0): predictions}, path.stem, path)
 
 
-def _pair(value: object) -> tuple[Any, Any]:
+def _pair(value: object) -> tuple[object, object]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise PredictionFileError("found something other than a pair")
     return value[0], value[1]

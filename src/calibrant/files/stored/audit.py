@@ -46,7 +46,7 @@ class RowAudit:
         take_columns(self._as_given, calibrator)
         self.before, self.after = (RunningMetrics(METRICS, classes=list(calibrator.classes_)) for _ in range(2))
         self._hashes = [hashlib.sha256() for _ in range(3)]
-        self._days: list[Any] = []
+        self._days: list[object] = []
 
     def given(self, P: Any) -> Any:
         """The probabilities of unchanged predictions, one column per class of the calibrator."""

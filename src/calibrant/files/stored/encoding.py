@@ -49,7 +49,7 @@ _RENAMED: dict[str, dict[str, str]] = {
 
 
 #: Calibrators that can be stored and are not methods of the registry.
-_WRAPPERS: tuple[type[Any], ...] = (
+_WRAPPERS: tuple[type[object], ...] = (
     OneVsRestCalibrator,
     OneVsOneCalibrator,
     AdaptedCalibrator,
@@ -100,7 +100,7 @@ def encode(value: object, where: str = "it") -> Any:
     )
 
 
-def _encode_array(array: AnyArray, where: str) -> dict[str, Any]:
+def _encode_array(array: AnyArray, where: str) -> dict[str, object]:
     kind = array.dtype.kind
     flat = array.ravel()
     data: list[Any]
@@ -118,7 +118,7 @@ def _encode_array(array: AnyArray, where: str) -> dict[str, Any]:
     return {"$": "array", "dtype": little, "shape": list(array.shape), "data": data}
 
 
-def _encode_object(value: Any, where: str) -> dict[str, Any]:
+def _encode_object(value: Any, where: str) -> dict[str, object]:
     parameters = value.get_params(deep=False)
     # The audit record and the decision rule stand beside the calibrator, for everyone to read.
     beside = {*parameters, "audit_", "rule_"}
@@ -283,7 +283,7 @@ def _encoded(value: object) -> Iterator[dict[str, Any]]:
             yield from _encoded(item)
 
 
-def _arrays(value: object, path: _Path) -> Iterator[tuple[_Path, list[Any]]]:
+def _arrays(value: object, path: _Path) -> Iterator[tuple[_Path, list[object]]]:
     """Lists of numbers, nested or not, within a map, with where they stand."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -297,7 +297,7 @@ def _arrays(value: object, path: _Path) -> Iterator[tuple[_Path, list[Any]]]:
                 yield from _arrays(item, [*path, i])
 
 
-def _flat(value: object) -> list[Any]:
+def _flat(value: object) -> list[object]:
     return [number for item in value for number in _flat(item)] if isinstance(value, list) else [value]
 
 

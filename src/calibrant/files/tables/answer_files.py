@@ -306,7 +306,7 @@ def _form_of(table: JsonLinesTable, labelled: bool) -> _Form | None:
     return next((form for form in found if form is not None), None)
 
 
-def _items(values: Any) -> list[Any]:
+def _items(values: Any) -> list[object]:
     return list(values.values()) if isinstance(values, dict) else list(values)
 
 

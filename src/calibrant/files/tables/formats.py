@@ -154,7 +154,7 @@ class ValueTable(Table):
     """A file whose rows come one by one as Python values."""
 
     @abstractmethod
-    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
+    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[object]]]:
         """Number and values of each row, in the order of `columns`."""
 
     def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
@@ -191,7 +191,7 @@ class JsonLinesTable(ValueTable):
         if not self.columns:
             raise TableError(f"{self.name} holds no JSON object; one per line is expected")
 
-    def objects(self, skip_errors: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    def objects(self, skip_errors: bool = False) -> Iterator[tuple[int, dict[str, object]]]:
         """The number of each line that is not blank, and the JSON object in it."""
         number = 0
         try:
@@ -214,7 +214,7 @@ class JsonLinesTable(ValueTable):
         except (OSError, EOFError, zlib.error) as error:
             raise TableError(f"{self.name} is damaged: {error}") from error
 
-    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
+    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[object]]]:
         for number, nested in self.objects(skip_errors):
             record = _flat(nested)
             unknown = next((name for name in record if name not in self._known), None)
@@ -224,8 +224,8 @@ class JsonLinesTable(ValueTable):
                 self.leave_out(number, f"the key {unknown!r}, which no earlier row has", skip_errors)
 
 
-def _flat(record: Mapping[str, object]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flat(record: Mapping[str, object]) -> dict[str, object]:
+    flat: dict[str, object] = {}
     for name, value in record.items():
         if isinstance(value, (list, dict)):
             parts = value.items() if isinstance(value, dict) else enumerate(value)
@@ -261,7 +261,7 @@ class ExcelTable(ValueTable):
         except (zipfile.BadZipFile, OSError):
             pass  # said better where it is read
 
-    def _filled(self) -> Iterator[tuple[int, Sequence[Any]]]:
+    def _filled(self) -> Iterator[tuple[int, Sequence[object]]]:
         """Number and values of the rows that are not blank."""
         try:
             # A stream, as openpyxl refuses names without the usual extension: that of standard input has none.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,8 @@ class RowReader:
     #: What was assumed about the table, each with hints as those of errors.
     notes: list[tuple[str, ...]] = field(default_factory=list)
     #: The classes of a table that this one stands beside: columns are taken in their order, if these are the same.
-    beside: tuple[Any, ...] = ()
-    _first_cells: dict[str, Any] = field(default_factory=dict)
+    beside: tuple[object, ...] = ()
+    _first_cells: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         taken = set(replace(self.layout, votes=()).reserved)
@@ -167,10 +167,10 @@ class RowReader:
             hint = "order" if len(columns.names) > 1 else "order_of_two"
             self.notes.append((f"classes are read {order}: {said}", hint))
 
-    def _labels_seen(self) -> list[Any]:
+    def _labels_seen(self) -> list[Label]:
         if self.layout.votes:
             return _typed(list(self.layout.classes or self._vote_labels()), text_only=True, in_order=True)
-        seen: dict[Any, None] = {}
+        seen: dict[Hashable, None] = {}
         assert self.layout.label is not None
         for batch in self.table.batches([self.layout.label], skip_errors=self.skip_errors):
             seen.update(dict.fromkeys(read_labels(batch.data.column(0))))

@@ -148,7 +148,7 @@ class JsonLinesWriter(TableWriter):
             self._stream.write((json.dumps(row, ensure_ascii=False, default=str) + "\n").encode())
 
 
-def _plain_rows(data: Any, kind: str) -> Iterator[dict[str, Any]]:
+def _plain_rows(data: Any, kind: str) -> Iterator[dict[str, object]]:
     """Rows as Python values, without NaN and infinities; bytes become the text that they are, or are refused."""
     columns = list(data.columns)
     for number, field in enumerate(data.schema):
@@ -249,7 +249,7 @@ class ArrayWriter(TableWriter):
         self._kind = kind
         self._layout = dict(layout or {})
         self._layout |= {n + suffix: [c + suffix for c in columns] for n, columns in self._layout.items()}
-        self._batches: list[Any] = []
+        self._batches: list[object] = []
 
     def write(self, data: object) -> None:
         self._batches.append(data)

@@ -51,7 +51,7 @@ def add_up(parts: Iterable[RowSums | None]) -> RowSums:
     >>> add_up([[1, 2.5], None, [10, 1.0]]), add_up([None])
     ([11, 3.5], [])
     """
-    totals: list[Any] = []
+    totals: list[object] = []
     for part in parts:
         if part:
             totals = [total + one for total, one in zip(totals, part, strict=True)] if totals else list(part)
