@@ -22,7 +22,7 @@ from calibrant.bins import sum_by
 from calibrant.folds import first_alike, group_folds, stratified_folds
 from calibrant.random_numbers import LabelSampler
 from calibrant.simplex import LOSS_FLOOR, log_probabilities
-from calibrant.typing import AnyArray, AnyFloatArray, AnyIntArray, FloatArray, IntArray
+from calibrant.typing import AnyArray, AnyFloatArray, AnyIntArray, FloatArray, IntArray, Label
 
 #: Labels are drawn one by one up to so many observations, else as numbers per row and class.
 _ONE_BY_ONE = 1_000_000
@@ -125,7 +125,7 @@ class Sample:
         return int(self.values.shape[1])
 
     @cached_property
-    def names(self) -> list[Any]:
+    def names(self) -> list[Label]:
         """The label of each column; its number where labels are column numbers."""
         return list(range(self.n_classes)) if self.classes is None else self.classes.tolist()
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,7 @@ class _Search:
         return {e.key: scores[e.key] for e in experiments if e.key in scores}
 
 
-def _open_study(optuna: Any, folder: Path, options: SearchOptions, name: str, used: list[Experiment]) -> Any:
+def _open_study(optuna: ModuleType, folder: Path, options: SearchOptions, name: str, used: list[Experiment]) -> Any:
     """The stored study, after checking that it belongs to these data and options."""
     keys = "\n".join(sorted(str(e) for e in used))
     about = {
@@ -226,7 +227,9 @@ def _open_study(optuna: Any, folder: Path, options: SearchOptions, name: str, us
     return study
 
 
-def _run_trials(optuna: Any, study: Any, search: _Search, experiments: list[Experiment], progress: bool | None) -> None:
+def _run_trials(
+    optuna: ModuleType, study: Any, search: _Search, experiments: list[Experiment], progress: bool | None
+) -> None:
     states, options = optuna.trial.TrialState, search.options
     for trial in study.get_trials(deepcopy=False, states=(states.RUNNING,)):
         # A search that was stopped in the middle left these: no other process works in this folder.
@@ -256,7 +259,7 @@ def _run_trials(optuna: Any, study: Any, search: _Search, experiments: list[Expe
                 study.tell(trial, math.fsum(gains.values()) / len(gains))
 
 
-def _best(optuna: Any, study: Any, options: SearchOptions) -> dict[str, float]:
+def _best(optuna: ModuleType, study: Any, options: SearchOptions) -> dict[str, float]:
     done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
     if not done:
         raise RuntimeError(f"no configuration of {options.calibrator} finished all fits")
@@ -266,7 +269,7 @@ def _best(optuna: Any, study: Any, options: SearchOptions) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
+def _quiet(optuna: ModuleType) -> Iterator[None]:
     """Optuna reports every trial on standard error, where the progress bar is."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -71,7 +72,7 @@ class Findings:
         self._first: FloatArray | None = None
         self._all_equal = True
 
-    def add(self, facts: Facts, place: str | Callable[[Any], str]) -> None:
+    def add(self, facts: Facts, place: str | Callable[[Label], str]) -> None:
         """Add a part of the rows; `place` says where it is, or is a function that says where in it a label is."""
         self._seen.add(facts.labels, place)
         for label, count in zip(facts.labels.tolist(), facts.counts.tolist(), strict=True):
@@ -138,7 +139,7 @@ class BatchFitting:
         sample_weight: str | None = None,
         probs: str | Sequence[str] | None = None,
         memory_mb: float = 512.0,
-        folder: Any = None,
+        folder: str | Path | None = None,
         disk_mb: float | None = None,
         random_state: int = 0,
         axis: int | None = None,

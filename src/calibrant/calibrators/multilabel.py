@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,7 +91,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
 
     def fit(
         self,
-        X: Any,
+        X: object,
         y: object,
         sample_weight: ArrayLike | None = None,
         *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,6 +13,9 @@ from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError
 from calibrant.files.json_values import plain
 from calibrant.text_table import list_names
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 if TYPE_CHECKING:  # NumPy, which help does not need
     from calibrant.typing import Label
@@ -46,7 +49,7 @@ class Output:
         with atomic_output(self.output, force=self.force) as stream:
             stream.write(data)
 
-    def store(self, calibrator: Any) -> None:
+    def store(self, calibrator: BaseEstimator) -> None:
         """Write a fitted calibrator."""
         from calibrant.workflows.fitting import store
 

@@ -14,6 +14,8 @@ from calibrant.cli.options import LabelledOptions, OnError, split_names
 from calibrant.progress import ProgressBar
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from calibrant.files.tables.row_checks import TableRows
     from calibrant.files.tables.table import Table
     from calibrant.files.tables.table_rows import RowReader
@@ -60,7 +62,7 @@ def reading(file: str, *, on_error: OnError = OnError.stop, **given: Any) -> Ite
         typer.echo(f"Skipped {rows}; the first is {reader.skipped.first}", err=True)
 
 
-def reading_rules(calibrator: Any, *, renormalize: bool = False) -> dict[str, Any]:
+def reading_rules(calibrator: BaseEstimator, *, renormalize: bool = False) -> dict[str, Any]:
     """How the predictions that a fitted calibrator takes are read."""
     return {
         "logits": calibrator.takes_logits and not calibrator.takes_scores,

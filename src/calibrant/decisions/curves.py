@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,7 +57,7 @@ class DecisionCurve(Tabular):
     low: FloatArray
     high: FloatArray
     treat_all: FloatArray
-    label: Any
+    label: Label
     level: float
 
     @property

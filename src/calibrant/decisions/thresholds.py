@@ -63,7 +63,7 @@ class ChosenThreshold:
     precision: Estimate
     recall: Estimate
     alarms: Estimate
-    label: Any
+    label: Label
     n_alarms: float = float("nan")
     at_least: float = float("nan")
     proven: str = ""

@@ -145,7 +145,9 @@ def _unchanged(calibrator: object) -> tuple[Any, list[AdaptedCalibrator]]:
     return classifier, classifier.calibrators_
 
 
-def _source_counts(calibrator: Any, parts: list[AdaptedCalibrator], source: object, rows: Sample | None) -> FloatArray:
+def _source_counts(
+    calibrator: BaseEstimator, parts: list[AdaptedCalibrator], source: object, rows: Sample | None
+) -> FloatArray:
     """How often each class occurred at calibration; shares that were given count as known exactly."""
     if source is not None:
         return EXACT * class_shares(source, calibrator.classes_, "source")

@@ -21,7 +21,7 @@ from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.numerals import percent
 from calibrant.sample import Sample, Size
 from calibrant.steps import Normalize, Scale, Step
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 METHODS = {"em": "maximum likelihood", "bbse": "inverting the confusion of labelled rows"}
 
@@ -146,7 +146,7 @@ class AdaptedCalibrator(AfterCalibrator, kw_only=False):
         state.information("interval_", "level_", "n_unlabelled_", "unlabelled_", "confusion_", "method_")
 
 
-def shares_of(counts: FloatArray, classes: Any) -> FloatArray:
+def shares_of(counts: FloatArray, classes: AnyArray) -> FloatArray:
     """Shares of classes that were all seen."""
     if not counts.min() > 0.0:
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +16,9 @@ from calibrant.inputs.predictions import to_numpy
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
 from calibrant.typing import AnyArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Shares of classes may miss one by so much: three decimals of a few classes.
 _ROUNDING = 1.5e-3
@@ -35,7 +38,7 @@ def check_calibrator(calibrator: object) -> Calibrator:
 
 
 def batch(
-    calibrator: Any,
+    calibrator: BaseEstimator,
     P: object,
     y: object = None,
     segments: object = None,

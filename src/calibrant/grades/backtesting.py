@@ -36,7 +36,7 @@ from calibrant.metrics.named_tests import cell_test
 from calibrant.metrics.result_types import CalibrationTest, Tabular
 from calibrant.numerals import count, number, p_text, percent
 from calibrant.sample import Sample
-from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
 
 #: Places of the common factor and their masses: the trapezoidal rule, which is exact to rounding for smooth functions.
 _FACTOR = np.linspace(-9.0, 9.0, 4001)
@@ -169,7 +169,7 @@ class GradeBacktest(Tabular):
     next_grade: FloatArray
     hosmer_lemeshow: CalibrationTest
     total: dict[str, float]
-    label: Any
+    label: Label
     level: float
     lights: tuple[float, float]
     alternative: str

@@ -80,7 +80,7 @@ def _band(
     band: str,
     level: float,
     n_resamples: int,
-    random_state: Any,
+    random_state: int | np.random.Generator | None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     if not n_resamples:
         return np.empty(0), np.empty(0), np.empty(0)
@@ -116,7 +116,7 @@ def _curve(
     level: float,
     band: str,
     n_resamples: int,
-    random_state: object,
+    random_state: int | np.random.Generator | None,
     axis: ScoreAxis | None = None,
 ) -> ReliabilityCurve:
     check_level(level)

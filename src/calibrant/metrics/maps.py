@@ -8,12 +8,15 @@ where temperature scaling would have done.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def simplex_grid(n_steps: int) -> AnyFloatArray:
 
 
 @limited
-def calibration_map(calibrator: Any, *, n_points: int | None = None) -> CalibrationMap:
+def calibration_map(calibrator: BaseEstimator, *, n_points: int | None = None) -> CalibrationMap:
     """Where a fitted calibrator sends probabilities, for two or three classes.
 
     Parameters
@@ -94,7 +97,7 @@ class CorrectionMatrix:
 
 
 @limited
-def correction_matrix(calibrator: Any, *, max_classes: int | None = None) -> CorrectionMatrix:
+def correction_matrix(calibrator: BaseEstimator, *, max_classes: int | None = None) -> CorrectionMatrix:
     """Matrix of a fitted matrix-scaling calibrator minus the identity.
 
     Parameters

@@ -101,7 +101,7 @@ def fit_clone(prototype: object, data: Sample) -> Any:
     return calibrator.fit(data.proba, data.y, **given)
 
 
-def _aligned(calibrator: Any, proba: AnyFloatArray, n_classes: int) -> AnyFloatArray:
+def _aligned(calibrator: BaseEstimator, proba: AnyFloatArray, n_classes: int) -> AnyFloatArray:
     """Predictions with a column for every class, also for those a foreign calibrator never saw."""
     predicted = np.asarray(calibrator.predict_proba(proba), dtype=np.float64)
     if predicted.ndim == 1:

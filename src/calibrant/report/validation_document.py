@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -46,6 +46,9 @@ from calibrant.threads import limited
 from calibrant.typing import FloatArray, Label, TableLike
 from calibrant.workflows.evaluating import given, metric_names, metrics_in_memory, omnibus_test
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 #: Predictions of two classes whose calibrated values are shown; bands; classes and segments listed; few resamples.
 SHOWN, BANDS, LISTED, FEW = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99), 10, 20, 20
 #: Ranges named in which a map falls, and a fall that may be rounding.
@@ -62,7 +65,7 @@ _INPUTS = {
 @limited
 @describe_parameters
 def document(
-    calibrator: Any,
+    calibrator: BaseEstimator,
     y_true: ArrayLike | None = None,
     y_prob: ArrayLike | None = None,
     *,
@@ -155,7 +158,7 @@ def document(
     )
 
 
-def _about(calibrator: Any) -> dict[str, Any]:
+def _about(calibrator: BaseEstimator) -> dict[str, Any]:
     """What the calibrator is, its certificate, and what is worth knowing before it is used."""
     name = type(calibrator).__name__
     made = [info for info in list_calibrators() if info.stores and _is_made_by(calibrator, info)]
@@ -192,7 +195,7 @@ def _is_made_by(calibrator: object, info: CalibratorInfo) -> bool:
     )
 
 
-def _mathematics(calibrator: Any) -> dict[str, Any]:
+def _mathematics(calibrator: BaseEstimator) -> dict[str, Any]:
     """The formula of the map, and what it makes of some probabilities of two classes."""
     k, labels = len(calibrator.classes_), [class_text(label) for label in calibrator.classes_.tolist()]
     if not has_steps(calibrator):
@@ -241,7 +244,7 @@ def _points(difference: float) -> str:
     return f"{points:.2g} percentage points" if points < 10.0 else f"{points:.0f} percentage points"
 
 
-def _origin(calibrator: Any) -> dict[str, Any]:
+def _origin(calibrator: BaseEstimator) -> dict[str, Any]:
     """What is known of the fit."""
     record, counts = getattr(calibrator, "audit_", None), getattr(calibrator, "class_counts_", None)
     fitted = getattr(calibrator, "fitted_to_", "an unknown number of rows")

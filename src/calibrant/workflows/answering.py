@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from calibrant.sample import Sample, Size
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
 from calibrant.workflows.evaluating import given, metrics_in_memory, omnibus_test
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Shares of right answers for which a threshold is looked for: the first few that are above the accuracy.
 TARGETS, _TRIED = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99), 4
@@ -163,7 +166,7 @@ def chosen_answers(answers: Answers) -> Sample:
     return replace(answers.correct, classes=np.arange(2))
 
 
-def fit_answers(answers: Answers, calibrator: Any = None) -> Any:
+def fit_answers(answers: Answers, calibrator: BaseEstimator | None = None) -> Any:
     """A calibrator of all options, `OptionCalibrator`, or the given one of the confidence in the chosen answer."""
     if calibrator is None:
         return OptionCalibrator().fit(answers)
@@ -211,7 +214,13 @@ def held_out(answers: Answers, make: Callable[[], OptionCalibrator] = OptionCali
 
 
 def apply_answers(
-    calibrator: Any, path: str | Path, output: str | Path, *, suffix: str = "", force: bool = False, skip: bool = False
+    calibrator: BaseEstimator,
+    path: str | Path,
+    output: str | Path,
+    *,
+    suffix: str = "",
+    force: bool = False,
+    skip: bool = False,
 ) -> int:
     """Write lines of answers with calibrated `probs`, `choice` and `confidence`; returns how many.
 

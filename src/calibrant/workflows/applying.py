@@ -27,6 +27,8 @@ from calibrant.steps.actions import cheapest, column_cells
 from calibrant.typing import AnyArray
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from calibrant.decisions.rule import DecisionRule
 
 #: What the column of actions, and that of what they are expected to cost, are called.
@@ -47,7 +49,7 @@ class Applied:
     cost: float = 0.0
 
 
-def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityColumns, list[int]]:
+def calibrator_columns(calibrator: BaseEstimator, reader: RowReader) -> tuple[ProbabilityColumns, list[int]]:
     """Columns of the table that the calibrator takes, and which of its outputs replaces each.
 
     The columns are those it was fitted to, by name, unless others are asked for or it knows none. A single column of
@@ -84,7 +86,7 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
 
 
 def apply(
-    calibrator: Any,
+    calibrator: BaseEstimator,
     reader: RowReader,
     output: str | Path,
     *,
@@ -155,7 +157,7 @@ def _take_segments(calibrator: object, reader: RowReader) -> None:
         reader.layout = replace(reader.layout, segments=segments)
 
 
-def _frame(calibrator: Any, cells: AnyArray) -> dict[str, AnyArray]:
+def _frame(calibrator: BaseEstimator, cells: AnyArray) -> dict[str, AnyArray]:
     """Cells of segments as the calibrator takes them."""
     return dict(zip(calibrator.segment_columns_, cells.T))
 
@@ -198,7 +200,7 @@ def _as_taken(calibrator: object, rows: TableRows, place: list[int]) -> TableRow
 _ENDS = ("_low", "_high")
 
 
-def _calibrated(calibrator: Any, rows: TableRows, place: list[int], level: float | None) -> tuple[Any, Any]:
+def _calibrated(calibrator: BaseEstimator, rows: TableRows, place: list[int], level: float | None) -> tuple[Any, Any]:
     """Calibrated probabilities of a chunk, and their intervals if a level is given."""
     beside = {} if rows.segments is None else {"segments": _frame(calibrator, rows.segments)}
     given = _as_fitted(calibrator, rows.values, place)

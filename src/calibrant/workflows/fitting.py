@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError
 from calibrant.typing import Label
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Values of parameters that Python writes in other words than JSON.
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
@@ -80,7 +83,7 @@ def _parsed(pair: str) -> tuple[str, object]:
 class FitResult:
     """A fitted calibrator, and the columns it was fitted to with the class of each."""
 
-    calibrator: Any
+    calibrator: BaseEstimator
     columns: tuple[str, ...]
     classes: tuple[Any, ...]
     seconds: float
@@ -92,7 +95,9 @@ class FitResult:
         return counts
 
 
-def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0, *, intervals: bool = False) -> FitResult:
+def fit(
+    calibrator: BaseEstimator, reader: RowReader, memory_mb: float = 512.0, *, intervals: bool = False
+) -> FitResult:
     """Fit to the rows of a table, which need not fit into memory.
 
     With segments the calibrator is corrected in each of them. Segments, groups and intervals need their rows in memory,
@@ -120,7 +125,7 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0, *, interva
 
 
 def _fit_in_memory(
-    calibrator: Any, reader: RowReader, memory_mb: float, intervals: bool
+    calibrator: BaseEstimator, reader: RowReader, memory_mb: float, intervals: bool
 ) -> tuple[object, ProbabilityColumns]:
     found = reader.find()
     rows = read_all(reader, partial(rows_in_memory, memory_mb), columns=found)
@@ -143,7 +148,7 @@ def _fit_in_memory(
     return calibrator, found
 
 
-def _audit(calibrator: Any, reader: RowReader, found: ProbabilityColumns) -> dict[str, object]:
+def _audit(calibrator: BaseEstimator, reader: RowReader, found: ProbabilityColumns) -> dict[str, object]:
     """The audit record of a fit to all rows of a table, which are read once more."""
     audit = RowAudit(calibrator)
     for rows in filter(lambda rows: len(rows.values), reader.read(found)):
@@ -152,7 +157,7 @@ def _audit(calibrator: Any, reader: RowReader, found: ProbabilityColumns) -> dic
     return audit.record()
 
 
-def _with_classes(calibrator: Any, classes: Sequence[Label]) -> Any:
+def _with_classes(calibrator: BaseEstimator, classes: Sequence[Label]) -> Any:
     takes_classes = "classes" in calibrator.get_params(deep=False)
     return calibrator.set_params(classes=np.array(classes)) if takes_classes else calibrator
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.inputs.words import RequestError
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 def load_calibrator(path: str | Path, *, labels: bool = False) -> Any:
@@ -37,7 +40,7 @@ def load_calibrator(path: str | Path, *, labels: bool = False) -> Any:
     return loaded[0]
 
 
-def check_intervals(calibrator: Any) -> None:
+def check_intervals(calibrator: BaseEstimator) -> None:
     """Refuse a calibrator that was stored without what intervals need; Venn-Abers of two classes needs nothing."""
     if isinstance(calibrator, MultilabelCalibrator):
         raise RequestError("multi-label calibrators have no intervals of single probabilities")

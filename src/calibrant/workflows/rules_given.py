@@ -10,7 +10,7 @@ import csv
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,10 +25,13 @@ from calibrant.numerals import count
 from calibrant.text_table import list_names
 from calibrant.typing import Label
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 _FORMS = "fp=1,fn=20 for two classes, action:class=cost,action=cost by names, or a JSON or CSV file"
 
 
-def rule_of(calibrator: Any, given: str, positive: str | None = None) -> DecisionRule:
+def rule_of(calibrator: BaseEstimator, given: str, positive: str | None = None) -> DecisionRule:
     """The rule that `given` says, for the classes of a fitted calibrator.
 
     `given` is ``fp=1,fn=20``; or costs by names, such as ``home:ill=100,admit:healthy=30,doctor=8``, where a cost
@@ -90,7 +93,7 @@ def _cost(text: Any) -> Any:
         return text.strip() if isinstance(text, str) else text
 
 
-def _mistakes(calibrator: Any, classes: Sequence[Label], positive: str | None) -> tuple[str, str]:
+def _mistakes(calibrator: BaseEstimator, classes: Sequence[Label], positive: str | None) -> tuple[str, str]:
     """Which mistake it is to choose the second class, and which to choose the first one."""
     if len(classes) != 2:
         raise ValueError(f"fp and fn are for two classes, and there are {len(classes)}: give costs by names")
@@ -144,7 +147,7 @@ def scale_of(given: str) -> MasterScale | int:
         raise RequestError(f"{given}: {error}") from error
 
 
-def given_scale(given: str, calibrator: Any) -> MasterScale:
+def given_scale(given: str, calibrator: BaseEstimator) -> MasterScale:
     """The scale in a table, for a calibrator of two classes."""
     scale = scale_of(given)
     if isinstance(scale, int):

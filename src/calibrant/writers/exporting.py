@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from calibrant.steps.actions import TIE, CostTable, cheapest
 from calibrant.typing import FloatArray, TableLike
 from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row
 from calibrant.writers.proof_rows import draw_amounts, sample_rows, with_segments
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Largest difference of a probability that an export in double precision may have.
 TOLERANCE = 1e-12
@@ -141,7 +144,7 @@ def export(
 
 
 def export_with_proof(
-    calibrator: Any,
+    calibrator: BaseEstimator,
     path: str | os.PathLike[str] | None = None,
     *,
     to: str | None = None,

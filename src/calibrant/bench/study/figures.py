@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,6 +18,9 @@ from calibrant.bench.csv_files import read_csv
 from calibrant.bench.schema import DATASET, METRICS
 from calibrant.calibrators.registry import BASELINE
 from calibrant.plots import benchmark as draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class FigureSpec:
 
     caption: str
     tables: tuple[str, ...]
-    draw: Callable[..., object]
+    draw: Callable[..., Figure]
     optional: bool = False
 
 
@@ -37,7 +41,7 @@ _RELATIVE = "relative per experiment, mean per dataset, boxes at 10/25/50/75/90 
 
 def _figures() -> Iterator[tuple[str, FigureSpec]]:
     def each_loss(
-        name: str, caption: str, tables: str, function: Callable[..., object], optional: bool = False, **options: object
+        name: str, caption: str, tables: str, function: Callable[..., Figure], optional: bool = False, **options: object
     ) -> Iterator[tuple[str, FigureSpec]]:
         for metric, words in METRICS.items():
             drawn = partial(function, metric=metric, words=words, **options)
@@ -75,7 +79,7 @@ def _figures() -> Iterator[tuple[str, FigureSpec]]:
 FIGURES: dict[str, FigureSpec] = dict(_figures())
 
 
-def make_figures(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, object]]:
+def make_figures(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Figure]]:
     """Name and `matplotlib.figure.Figure` of every figure, one after the other."""
     for name, spec in FIGURES.items():
         if spec.optional and not all(table in tables for table in spec.tables):

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -168,12 +168,12 @@ class Bets:
         return LeadingBet(top, "class", int(columns[place]), since, bool(SHIFTS[shift] > 0.0))
 
 
-def log_mean(x: FloatArray) -> Any:
+def log_mean(x: FloatArray) -> FloatArray:
     """Logarithm of the mean of ``exp(x)`` along the last axis."""
     return log_sum(x) - np.log(x.shape[-1])
 
 
-def log_sum(x: FloatArray) -> Any:
+def log_sum(x: FloatArray) -> FloatArray:
     """Logarithm of the sum of ``exp(x)`` along the last axis; scipy's is many times slower for a few numbers."""
     return np.logaddexp.reduce(x, axis=-1)
 

@@ -19,7 +19,7 @@ from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import separate
 from calibrant.numerals import percent
 from calibrant.sample import Sample
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, Label
 
 #: Confidence level of sizes: the one that intervals have throughout the package.
 LEVEL = 0.95
@@ -61,7 +61,7 @@ class Change:
     """
 
     kind: str
-    label: Any
+    label: Label
     segment: str | None
     since: int
     rows: int

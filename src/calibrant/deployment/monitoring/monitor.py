@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +43,9 @@ from calibrant.runtime import canonical, checksum
 from calibrant.sample import Sample
 from calibrant.threads import limit
 from calibrant.typing import AnyArray, FloatArray, TableLike
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 FORMAT = "calibrant monitor"
 
@@ -124,7 +127,7 @@ class CalibrationMonitor:
     """
 
     def __init__(
-        self, calibrator: Any, alpha: float = 0.01, tolerance: float = 0.0, reference: ArrayLike | None = None
+        self, calibrator: BaseEstimator, alpha: float = 0.01, tolerance: float = 0.0, reference: ArrayLike | None = None
     ) -> None:
         self.calibrator = check_calibrator(calibrator)
         if not isinstance(alpha, (int, float, np.floating)) or not 0.0 < alpha < 1.0:
@@ -563,7 +566,7 @@ def strength(log_evidence: float) -> str:
     return next((word for bound, word in _SCALE if powers <= bound), _TOP_OF_SCALE)
 
 
-def map_checksum(calibrator: Any) -> str:
+def map_checksum(calibrator: BaseEstimator) -> str:
     """What tells one fitted calibrator from another: the checksum of its map, whatever its columns are called."""
     content: dict[str, object] = calibrator.to_map().to_json()
     content.pop("names", None)

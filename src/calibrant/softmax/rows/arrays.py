@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -274,7 +274,7 @@ class ArrayPoint(Point):
         n = -(-problem.n_rows // every)
         at_once = min(max(_AT_ONCE // (r * q), 256), n)
         buffer = np.empty((q, r, at_once), dtype=problem.dtype if dtype is None else dtype)
-        layout: Any = "C" if every > 1 else "K"  # rows far apart are brought together
+        layout: Literal["C", "K"] = "C" if every > 1 else "K"  # rows far apart are brought together
         for start in range(0, n, at_once):
             rows = slice(start * every, (start + at_once) * every, every)
             parts = self.p[first:, rows], problem.shared[:, rows], problem.own[:, first:, rows]
