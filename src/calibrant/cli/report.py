@@ -107,6 +107,8 @@ def report(
             rule = None if cost is None else rule_of(known_classes, cost, positive)
             if rule is not None:
                 check_rule(rule, rows.classes)
+        if len(rows.columns) == 1 and table.classes is None and positive == str(classes[-1]):
+            table = replace(table, classes=positive)  # for commands that have no --positive
         check = _words(table, "label", "votes", "classes", "weight", "probs", "group_by", "blocks")
         words = [file, *check, *_words(table, "logits", "renormalize", "decimal")]
         words += ["--on-error", "skip"] * (skipped > 0)
