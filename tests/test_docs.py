@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 #: Packages that a section may import without which the others still run, and the marks of their tests.
 OPTIONAL = ("torch", "dask")
 #: Pages whose one long story resamples or documents for seconds: `make test-optional` runs them.
-SLOW = ("credit-risk.md", "document.md", "clinical-prediction.md")
+SLOW = ("credit-risk.md", "document.md", "clinical-prediction.md", "forecasting.md")
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
