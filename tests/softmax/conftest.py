@@ -31,6 +31,9 @@ def make_problem(kind: str, n: int = 300, k: int = 4, seed: int = 0, weighted: b
         return ArrayProblem(y, shared[:k], shared=shared, weight=weight)
     if kind == "vector":
         return ArrayProblem(y, x, shared=np.ones((1, n)), own=x[None], weight=weight)
+    if kind == "reference":
+        ones = np.ones((1, n))
+        return ArrayProblem(y, x, shared=ones, own=np.stack([x, x**2 / 5.0]), weight=weight, first_free=1)
     if kind == "mixed":
         return ArrayProblem(y, x, shared=np.vstack([x, np.ones(n)]), own=np.stack([x**2, np.exp(x)]), weight=weight)
     t = x[1] - x[0]
@@ -40,6 +43,6 @@ def make_problem(kind: str, n: int = 300, k: int = 4, seed: int = 0, weighted: b
 KINDS = ("matrix", "vector", "mixed", "binary")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[*KINDS, "reference"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)

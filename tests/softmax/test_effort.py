@@ -134,3 +134,11 @@ def test_a_look_at_some_rows_leaves_two_or_three_passes_over_all(scale: float, m
     rows.clear()
     fit_inverse_temperature(x, y, prior=5.0)
     assert rows.count(20_000) <= 7
+
+
+@pytest.mark.parametrize(("solver", "tol", "most"), [("fista", 1e-6, 110), ("lbfgs", 1e-8, 45), ("saga", 1e-4, 100)])
+def test_gradients_alone_take_more_steps_but_not_many_more(solver: str, tol: float, most: int) -> None:
+    problem = make_problem("matrix")
+    found = solve(problem, make_penalty("ridge", problem), solver=solver, tol=tol)
+    assert found.converged
+    assert found.n_iter <= most

@@ -31,6 +31,7 @@ def test_minimum_is_that_of_a_general_minimiser(n, scale, prior):
     found = minimize_scalar(objective, bracket=(-1.0, 1.0), tol=1e-10)
     assert alpha == pytest.approx(np.exp(found.x), rel=1e-4)
     assert value == pytest.approx(found.fun, abs=1e-9)
+    assert value == pytest.approx(objective(np.log(alpha)), rel=1e-13)  # though no pass was made there
 
 
 def test_data_without_errors_lead_to_certainty_only_without_a_prior():

@@ -12,9 +12,10 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 from calibrant import steps as s
+from calibrant.steps.actions import costs_of_rows
 from calibrant.steps.branches import keep_most_probable, pair, rest
 from calibrant.steps.features import own_curves
-from calibrant.steps.formulas import FORMULAS, Operations, rests
+from calibrant.steps.formulas import FORMULAS, Operations, are_cheapest, rests
 from calibrant.steps.lines import evaluate_spline, pieces
 from calibrant.steps.step import NotSupportedError, all_steps, check_steps, decides
 
@@ -121,9 +122,11 @@ def on_points(step: Any, row: Row) -> Row:
     if isinstance(step, s.Line):
         value = float(np.interp(inside, knots, values))
         ends = [(values[1] - values[0]) / (knots[1] - knots[0]), (values[-1] - values[-2]) / (knots[-1] - knots[-2])]
-    else:
-        spline = CubicSpline(knots, values, bc_type="natural")
-        value, ends = float(spline(inside)), [float(spline(end, 1)) for end in (knots[0], knots[-1])]
+    else:  # any second derivatives: what is between two knots has theirs, and no others
+        left = min(max(int(np.searchsorted(knots, inside)) - 1, 0), len(knots) - 2)
+        two, bent = slice(left, left + 2), step.curvature[left : left + 2]
+        spline = CubicSpline(knots[two], values[two], bc_type=((2, bent[0]), (2, bent[1])))
+        value, ends = float(spline(inside)), [float(spline(inside, 1))] * 2
     return [value + (x - inside) * ends[int(x > inside)] * step.extend]
 
 
@@ -266,6 +269,7 @@ CASES: list[tuple[s.Step, np.ndarray]] = [
     (s.Line(KNOTS[:2], VALUES[:2], extend=True), COLUMN),
     (s.Spline(KNOTS, VALUES, CURVATURE), COLUMN),
     (s.Spline(KNOTS, VALUES, CURVATURE, extend=False), COLUMN),
+    (s.Spline(KNOTS, VALUES, np.array([0.5, -1.0, 2.0, 1.5])), COLUMN),
     (s.Sum(([s.Scale(2.0)],)), NORMAL),
     (s.Sum(([s.Scale(2.0)], [s.Exp()], [s.Scale(-1.0, 0.5)])), NORMAL),
     (s.Join(([s.Columns(np.array([0, 2])), s.Exp()], [s.Columns(np.array([1]))])), NORMAL),
@@ -399,3 +403,12 @@ def test_what_lists_of_steps_say_about_themselves() -> None:
 def test_a_target_says_what_it_cannot_write() -> None:
     with pytest.raises(NotSupportedError, match="A step of the kind 'function' cannot be written as arrays"):
         ArrayOperations().run([s.Function(np.sqrt)], P, 3)
+
+
+def test_the_cheapest_actions_with_ties_and_amounts() -> None:
+    rule = costs_of_rows([[0.0, "loss"], [1.0, 0.0], [1.0, 0.0]], None, None)
+    p, loss = np.array([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]]), np.array([[1.0], [2.0], [5.0]])
+    found = are_cheapest(ArrayOperations(), rule, p, [loss])
+    assert found.tolist() == [[True, True, True], [True, False, False], [False, True, True]]
+    near = costs_of_rows([[1.0, 1.0], [1.0 + 5e-10, 1.0 + 5e-10], [1.0 + 5e-9, 1.0 + 5e-9]], None, None)
+    assert are_cheapest(ArrayOperations(), near, p, []).tolist() == [[True, True, False]] * 3
