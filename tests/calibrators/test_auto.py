@@ -273,6 +273,7 @@ def test_one_class_alone_changes_nothing(k, monotone, tmp_path):
     )
     assert auto.summary() == text
     assert auto.member_weights_["none"] == 1.0
+    assert (auto.inverse_temperature_, auto.input_smoothing_, auto._output_smoothing) == (1.0, 0.0, 0.0)
     save(auto, tmp_path / "one.json")
     again = load(tmp_path / "one.json")
     np.testing.assert_allclose(again.predict_proba(test), test, rtol=1e-12, atol=1e-37)
@@ -460,3 +461,11 @@ def test_a_member_that_vanished_from_the_blend_stays_out():
     rows = Sample(np.full((12, 2), 0.5), y, 10.0 ** rng.uniform(0, 98, size=12))
     weights = blend_weights([right, -right], rows, np.array([1.0, 1e-300]), 1.0)
     np.testing.assert_allclose(weights.sum(), 1.0)
+
+
+def test_the_summary_says_how_clear_the_choice_was():
+    auto = AutoCalibrator(effort="fast").fit(*curved(100, 3))
+    for first, word in ((0.81, "a clear"), (0.8, "a mixed"), (0.51, "a mixed"), (0.5, "an open")):
+        auto.member_weights_ = {"temperature": first, "none": 1.0 - first}
+        assert f"temperature scaling, {1.0 - first:.0%} the unchanged predictions" in auto.summary()
+        assert f": {word} choice." in auto.summary()

@@ -10,6 +10,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from calibrant import SegmentedCalibrator, get_calibrator, list_calibrators
+from calibrant.calibrators.inverse_map import _check_monotone
 from calibrant.calibrators.registry import CalibratorInfo
 from tests.combinations import each, one_per_class
 
@@ -124,3 +125,15 @@ def test_what_cannot_be_inverted_is_refused_with_the_reason() -> None:
     segmented = SegmentedCalibrator("ts").fit(p, y, segments={"region": np.where(z > 0, "a", "b")})
     with pytest.raises(ValueError, match="depends on the segment"):
         segmented.inverse(0.5)
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ([0.0, 1 / 3, 2 / 3, 1.0], r"a score of 0.333333 gets 50 %, and one of 0.666667 gets 30 %"),
+        ([0.0, 0.5, 0.5 + 1e-9, 1.0], r"a score of 0.5 gets 50 %, and one of 0.500000001 gets 30 %"),
+    ],
+)
+def test_places_where_a_map_falls_are_written_so_that_they_differ(places: list[float], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        _check_monotone(np.array(places), np.array([0.1, 0.5, 0.3, 0.6]), "score")

@@ -51,3 +51,11 @@ def test_beside_probmetrics(k):
         p = p if k > 2 else columns(p)
         expected = peers.KernelCalibrator().fit(p, y).predict_proba(p)
     np.testing.assert_allclose(KernelCalibrator().fit(p, y).predict_proba(p), expected, atol=1e-6)
+
+
+def test_rows_that_are_no_probabilities_are_refused_in_a_state():
+    ours = KernelCalibrator().fit(*sharpened(30, 3))
+    ours.check_state()
+    ours.rows_ = ours.rows_ * 1.9
+    with pytest.raises(ValueError, match=r"rows_ holds numbers outside \[0, 1\]"):
+        ours.check_state()

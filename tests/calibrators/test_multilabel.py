@@ -144,6 +144,7 @@ def test_groups_stay_together_and_say_less() -> None:
     assert abs(grouped.weights_[0] - single.weights_[0]) < abs(free.weights_[0] - single.weights_[0]) + 0.05
     one = MultilabelCalibrator().fit(p, y, groups=np.zeros(60))
     assert one.weights_.tolist() == [0.5, 0.5, 0.0]
+    assert one.coefficients_.tolist() == [[0.0, 1.0, 0.0]] * 4
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 30])

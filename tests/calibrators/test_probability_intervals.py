@@ -10,6 +10,7 @@ from calibrant.simplex import softmax
 from calibrant.softmax.delta_method import coefficient_covariance, log_odds_variances
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.row_source import Features
+from calibrant.steps import run
 from tests.combinations import one_per_class, with_classes
 
 Z90 = 1.6448536269514722
@@ -226,3 +227,15 @@ def test_scores_have_the_intervals_of_the_logits_that_they_become(by):
     logits = scored.score_factor_ * scores + scored.score_shift_
     plain = get_calibrator("affine", input="logits").fit(logits, y).fit_intervals(logits, y, **options)
     np.testing.assert_allclose(scored.predict_interval(scores), plain.predict_interval(logits), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "k"),
+    [(name, k) for name in ("ts", "svs", "sms", "dirichlet") for k in (2, 3)]
+    + [("ts-unsmoothed", 3), ("affine", 2), ("quadratic", 2), ("beta", 2), ("platt", 2), ("platt-logits", 2)],
+)
+def test_steps_of_intervals_give_what_predict_interval_gives(name, k):
+    p, y = drawn(120, k)
+    calibrator = get_calibrator(name).fit(p, y).fit_intervals(p, y)
+    ends = run(calibrator.interval_steps(0.8), p.copy()).reshape(len(p), 2, k).transpose(0, 2, 1)
+    np.testing.assert_allclose(ends, calibrator.predict_interval(p, 0.8), rtol=1e-5, atol=1e-9)

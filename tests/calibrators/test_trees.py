@@ -43,3 +43,30 @@ def test_a_missing_package_is_named_with_the_extra(name, monkeypatch):
     p, y = sharpened(40, 2)
     with pytest.raises(ImportError, match=r"\[trees\]"):
         get_calibrator(name).fit(p, y)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_boosting_stops_by_the_log_loss_of_the_rows_held_out(name, k, monkeypatch):
+    needs(name)
+    calibrator, seen = get_calibrator(name, max_rounds=5, n_folds=2), []
+    train = type(calibrator)._train
+
+    def spy(self, rows, held_out, k):
+        model = train(self, rows, held_out, k)
+        seen.append((model, held_out))
+        return model
+
+    monkeypatch.setattr(type(calibrator), "_train", spy)
+    p, y = sharpened(120, k, power=3.0)
+    calibrator.fit(p, y, np.linspace(0.5, 2.0, 120))
+    for model, (features, logits, labels, weight) in seen:
+        if name == "lightgbm":
+            (best,) = model.best_score["valid_0"].values()
+        elif name == "xgboost":
+            best = model.best_score
+        else:
+            (best,) = model[0].get_best_score()["validation"].values()
+        z = calibrator._boosted(model, features, logits)
+        losses = np.logaddexp.reduce(z, axis=1) - z[np.arange(len(labels)), labels]
+        assert best == pytest.approx(np.average(losses, weights=weight), rel=1e-4)

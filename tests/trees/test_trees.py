@@ -9,6 +9,7 @@ from calibrant.calibrators.auto.trees.ensemble import (
     Boosting,
     BoostingOptions,
     TreeLayer,
+    UnseenRows,
     choose_pairs,
     concatenate,
     cross_fit_trees,
@@ -206,3 +207,18 @@ def test_pairs_are_all_or_as_many_as_asked_for():
     drawn = choose_pairs(30, 60, 0)
     assert len({tuple(pair) for pair in drawn}) == 60
     assert (drawn[:, 0] != drawn[:, 1]).all()
+
+
+def test_boosting_ends_when_patience_does(monkeypatch):
+    """The least held-out loss is that of two rounds; three more are waited for, and half more are grown on all rows."""
+    losses, grown = iter(np.repeat([5.0, 4.0, 3.0, 3.5, 3.6, 3.7, 3.8, 3.9], 2)), []
+    grow = Boosting.grow
+    monkeypatch.setattr(UnseenRows, "loss", lambda rows: next(losses))
+    monkeypatch.setattr(Boosting, "grow", lambda run: (grown.append(id(run)), grow(run)))
+    x = np.log(np.random.default_rng(0).dirichlet(np.ones(3), size=40)).T
+    sample = Sample(x.T.copy(), np.arange(40) % 3, logs=True)
+    fitted = cross_fit_trees(
+        x, [x.copy(), x.copy()], sample, np.arange(40) % 2, BoostingOptions(patience=3, refits=1), 0
+    )
+    assert len(grown) == 2 * 5 + 3
+    assert fitted.rounds == len(fitted.layer) == 3
