@@ -24,7 +24,7 @@ from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
 from calibrant.steps.actions import cheapest, column_cells
-from calibrant.typing import AnyArray
+from calibrant.typing import AnyArray, Label
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -44,7 +44,7 @@ class Applied:
 
     rows: int
     columns: tuple[str, ...]
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     actions: dict[Hashable, int] = field(default_factory=dict)
     cost: float = 0.0
 

@@ -27,7 +27,7 @@ from calibrant.metrics.running import RunningMetrics
 from calibrant.sample import Sample, Size
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
-from calibrant.typing import AnyArray
+from calibrant.typing import AnyArray, Label
 
 #: Numbers (rows × classes) up to which all rows are kept. What needs all of them at once takes a uniform sample of
 #: this size from a larger table, or so many rows if the classes are many, unless these would hold too many numbers.
@@ -58,7 +58,7 @@ class Evaluation:
     """
 
     size: Size
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     columns: tuple[str, ...]
     metrics: dict[str, Estimate]
     test: CalibrationTest | None
@@ -93,7 +93,7 @@ class ReportRows:
     segments: Any
     whole: Whole | None
     columns: tuple[str, ...]
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
 
 
 class RunningSums:

@@ -85,7 +85,7 @@ class FitResult:
 
     calibrator: BaseEstimator
     columns: tuple[str, ...]
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     seconds: float
 
     @property

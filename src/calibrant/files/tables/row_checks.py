@@ -28,7 +28,7 @@ from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.rows import complete, examine, find_fault, saturate
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
-from calibrant.typing import AnyArray
+from calibrant.typing import AnyArray, Label
 
 #: What weights, votes and amounts must be.
 _COUNTS = "are finite and not negative"
@@ -96,7 +96,7 @@ class TableRows:
     Instead of labels there may be `votes`, (n, k).
     """
 
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     columns: tuple[str, ...]
     values: AnyArray
     codes: NDArray[np.int64] | None = None
