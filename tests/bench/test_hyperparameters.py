@@ -211,7 +211,22 @@ def test_comparison_is_a_paired_test_over_datasets():
     assert compare_on_control(default, default, names).p_value == 1.0
     assert "do the same" in compare_on_control(default, default, names).sentence()
     one = compare_on_control({("d", "a", "0"): 1.0}, {("d", "a", "0"): 2.0}, ["d"])
-    assert "too few" in one.sentence()
+    assert one.sentence() == "1 control dataset: too few for a paired test."
+
+
+def test_the_outcome_of_a_search_in_words():
+    shared = (["a", "b", "c"], [0.1] * 3, [0.2] * 3)
+    for difference, p_value, verdict in (
+        (0.01, 0.04, "better"),
+        (-0.01, 0.04, "worse"),
+        (0.01, 0.05, "no significant"),
+    ):
+        said = search_report.Comparison(*shared, difference, -0.02, 0.03, p_value, 2, 1).sentence()
+        assert said.startswith(
+            f"On 3 control datasets the best configuration improves the Brier score by {difference:+.5f} over the "
+            "defaults (95 % interval -0.02000 to +0.03000), better on 2 and worse on 1; Wilcoxon p = "
+        )
+        assert f"{p_value:.3g}: {verdict}" in said
 
 
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`

@@ -55,6 +55,21 @@ def test_one_number_is_the_share_of_the_second_class():
             adapt(fitted, prior=wrong)
     with pytest.raises(ValueError, match="prior"):
         adapt(fitted, prior=True)
+    for prior, message in (
+        ({"no": 1.5, "yes": 0.5}, "'no' the share 1.5: shares lie between 0 and 1"),
+        ({"no": 1.0, "yes": 1e-9}, "'no' the share 1: shares lie between 0 and 1"),
+        ({"no": 1.0, "yes": 0.0}, "'no' the share 1"),
+        ({"no": 0.5, "yes": 1e-31}, "'yes' the share 1e-31"),
+        ([0.4, 0.5], r"The shares in prior sum to 0\.9, not to 1"),
+        ([0.5, 0.3, 0.2], r"prior has shape \(3,\), expected \(2,\)"),
+        (["a", "b"], "prior holds something other than numbers"),
+        ({"no": 0.5}, "prior lacks the class 'yes'"),
+        ({"no": 0.5, "maybe": 0.5}, "prior names the class 'maybe'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            adapt(fitted, prior=prior)
+    # Three decimals of a few classes may miss one by a little, and are scaled.
+    assert adapt(fitted, prior=[0.333, 0.666]).prior_ == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_a_known_prior_gives_the_posterior_of_that_prior():

@@ -13,6 +13,7 @@ from calibrant import CalibrationMonitor, NoCalibrator, SegmentedCalibrator, get
 from calibrant.deployment.monitoring import history
 from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
 from calibrant.deployment.monitoring.label_free import Performance, two_sample_p_values
+from calibrant.deployment.monitoring.stored import packed
 from calibrant.files.stored.encoding import CalibratorFileError
 from calibrant.files.stored.persistence import load_monitor
 from calibrant.sample import Sample
@@ -225,6 +226,14 @@ def test_estimates_without_labels_hold_for_labels_drawn_from_the_probabilities()
     assert monitor._performance.seen.rows == monitor.rows_ == 1000
 
 
+def test_nothing_is_repaired_or_dated_without_an_alarm():
+    p, y = stream(100, 2, 1)
+    monitor = CalibrationMonitor(identity(2)).update(p, y, batch="2026-03")
+    assert monitor.repair() is None
+    assert monitor.change_ is None
+    assert [monitor.history_.name_at(row) for row in (0, 99, 100)] == ["March 2026", "March 2026", ""]
+
+
 def test_drift_of_predictions():
     rng = np.random.default_rng(9)
     p = rng.dirichlet(np.ones(3), size=6000)
@@ -342,21 +351,53 @@ def test_late_labels_of_many_batches(monkeypatch):
 
 def test_states_that_contradict_themselves_are_refused():
     p, y = stream(300, 2, 10)
-    monitor = CalibrationMonitor(identity(2)).update(p, y, np.where(np.arange(300) % 2, "a", "b"))
+    segments = np.where(np.arange(300) % 2, "a", "b")
+    monitor = CalibrationMonitor(identity(2), reference=p).update(p, y, segments, batch="x")
 
     def without_columns(state):
         state["segment_columns"], state["recent"]["segment"] = [], [[]] * 300
 
+    def alarm(*blame):
+        return lambda state: state.update(alarm=True, alarm_row=7, blame=[*blame, 0])
+
     for change, message in (
         (without_columns, "segments without columns"),
         (lambda state: state["bets"][0][1].update(since=[10**15] * 20), "since is outside"),
+        (lambda state: state["bets"][0][1].update(active=[0.0] * 19), "do not match the number of classes"),
+        (lambda state: state["bets"][0].__setitem__(0, "a"), "bets do not name every segment once"),
+        (lambda state: state["bets"].append(state["bets"][1]), "bets do not name every segment once"),
         (lambda state: state.update(alarm_row=7), "alarm_row has no alarm"),
+        (lambda state: state.update(alarm=True, alarm_row=7), "alarm and blame contradict each other"),
+        (lambda state: state.update(alarm=True, blame=["slope", -1, None, 0]), "alarm_row has no alarm"),
+        (alarm("both", 1, None), "blame names no kind of change"),
+        (alarm("class", -1, None), "blame names no kind of change"),
+        (alarm("slope", -1, "west"), "blame names no segment"),
+        (lambda state: state["labelled"].update(groups=301), "there are more groups than rows"),
+        (lambda state: state["performance"]["seen"].update(groups=301), "there are more groups than rows"),
+        (lambda state: state["drift"]["edges"].reverse(), "drift edges do not increase"),
+        (lambda state: state["drift"]["reference"].__setitem__(0, [0.0, 0.0]), "drift of no rows"),
+        (lambda state: state["drift"]["waiting"][0].__setitem__(0, [0.0, 0.0]), "drift of no rows"),
+        (lambda state: state["drift"].update(found=True), "drift since has no drift"),
         (lambda state: state["history"].update(rows=[0], labelled=[0]), "history of no rows"),
+        (lambda state: state["history"].update(rows=[300, 300]), "columns of different lengths"),
+        (lambda state: state["recent"].update(y=[0] * 299), "recent rows do not all have the same parts"),
+        (lambda state: state["recent"].update(p=packed(np.full((300, 2), 0.4))), "rows that do not sum to 1"),
+        (lambda state: state["recent"].update(p=state["recent"]["p"][:-4]), "recent p is cut off"),
+        (lambda state: state.update(known=[]), "before has no batches"),
+        (lambda state: state.update(known=[[1, 2, True]]), "known has 3 parts instead of 4"),
+        (lambda state: state.update(latest_groups=[2**48]), "latest_groups is outside"),
+        (lambda state: state.update(latest_groups=[0.5]), "latest_groups holds something other than numbers"),
+        (lambda state: state["performance"].update(mean=[0.0] * 4), "mean has shape"),
+        (lambda state: state["drift"].update(found=1), "found is not of the type bool"),
     ):
         state = copy.deepcopy(monitor.state_)
         change(state)
         with pytest.raises(ValueError, match=message):
             CalibrationMonitor.resume(monitor.calibrator, state)
+    for blame in (("slope", -1, None), ("class", 1, "a"), ("class", 0, None)):
+        state = copy.deepcopy(monitor.state_)
+        alarm(*blame)(state)
+        assert CalibrationMonitor.resume(monitor.calibrator, state).state_ == state
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, f'{{"rows": {"1" * 5000}}}', "{", "\ud800"])

@@ -300,6 +300,8 @@ def test_every_kind_of_prediction_says_what_is_missing_or_too_much(small: Any, m
         getattr(without, method)(p, segments=frame)
     with pytest.raises(ValueError, match="needs segments="):
         getattr(segmented, method)(p)
+    with pytest.raises(ValueError, match="axis= is for predictions without segments"):
+        getattr(segmented, method)(p, axis=1, segments=frame)
 
 
 def test_bins_of_numbers_are_those_of_repeated_rows() -> None:
@@ -338,3 +340,18 @@ def test_levels_cells_and_shares_by_hand() -> None:
     rows = np.array([[0.0, 20.0], [1.0, 40.0], [1.0, 20.0], [-1.0, 20.0]])
     assert run(cell_steps(columns, np.array([[0, 0], [1, 1]]), 0), rows).ravel().tolist() == [0.0, 1.0, -1.0, -1.0]
     assert [kept_share(gain, 0.01) for gain in (0.02, 0.01, -0.1)] == [0.5, 0.0, 0.0]
+
+
+def test_numbers_alone_are_corrected_by_trees() -> None:
+    p, _, frame, rng = predictions(800, 2)
+    truth = p.copy()
+    truth[frame["age"] > 50, 1] *= 8.0
+    y = drawn(truth / truth.sum(axis=1, keepdims=True), rng)
+    ages = {"age": frame["age"]}
+    calibrator = SegmentedCalibrator(TS).fit(p, y, segments=ages)
+    assert len(calibrator.tree_features_)
+    assert not calibrator.intercept_.any()
+    old = calibrator.predict_proba([0.5, 0.5], segments={"age": [30, 70]})[:, 1]
+    assert old[1] > old[0] + 0.2
+    with pytest.raises(ValueError, match="has no intervals: it corrects another calibrator"):
+        calibrator.fit_intervals(p, y)

@@ -355,3 +355,56 @@ def test_real_files_match_their_index(predictions_folder: Path) -> None:
 
 def test_folds_written_like_whole_numbers_are_numbers() -> None:
     assert [as_fold(text) for text in ("2", "0", "r0f1", "00", "-1", "")] == [2, 0, "r0f1", "00", "-1", ""]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": [1.0]}, "no array probas_cal; there are x"),
+        ({"probas_cal": [0.5], "labels_cal": [0]}, "archive lacks probas_test, labels_test"),
+        ({f"a/b/c/d/{part}": [0.5] if "p" in part else [0] for part in PARTS}, "found 4 levels"),
+    ],
+)
+def test_archives_that_are_no_prediction_sets(tmp_path: Path, arrays: dict[str, list], message: str) -> None:
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(PredictionFileError, match=message):
+        open_predictions(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"label": [0], "p_0": [0.5]}, "no column split; there are label, p_0"),
+        ({"label": [0], "split": ["cal"]}, "no probabilities"),
+        ({"label": [0], "split": ["train"], "p_0": [0.5], "p_1": [0.5]}, "split is 'train', expected cal or test"),
+        ({"label": [0], "split": ["cal"], "p_0": [0.5], "p_1": [0.5]}, "a/model/0 has no rows with split test"),
+    ],
+)
+def test_tables_that_are_no_prediction_sets(tmp_path: Path, columns: dict[str, list], message: str) -> None:
+    needs("pyarrow.parquet").write_table(needs("pyarrow").table(columns), tmp_path / "a.parquet")
+    with pytest.raises(PredictionFileError, match=message):
+        open_predictions(tmp_path / "a.parquet")
+
+
+def test_an_index_belongs_to_hdf5_and_names_what_is_there(tmp_path: Path) -> None:
+    from calibrant.files.prediction_sets.hdf5 import write_hdf5
+
+    p = SplitPredictions.checked([[0.2, 0.8]], [1], [[0.4, 0.6]], [0])
+    write_hdf5(tmp_path / "a.h5", [(p.describe("d", "m", fold), p) for fold in (0, 1)])
+    index = tmp_path / "index.csv"
+    for text, folds in (("dataset,model,fold\nd,m,1\n", ["1"]), ("dataset,model\nd,m\n", ["0", "1"])):
+        index.write_text(text)
+        assert [e.key[2] for e in open_predictions(tmp_path / "a.h5", index).experiments()] == folds
+    for text, message in (
+        ("dataset,fold\nd,1\n", "no column model"),
+        ("dataset,model,fold\nd,m,0\nd,m,2\n", "line 3: d/m is not in the file"),
+    ):
+        index.write_text(text)
+        with pytest.raises(PredictionFileError, match=message):
+            open_predictions(tmp_path / "a.h5", index)
+    np.savez(tmp_path / "b.npz", x=[1.0])
+    with pytest.raises(PredictionFileError, match=r"an index belongs to an HDF5 file, not to b\.npz"):
+        open_predictions(tmp_path / "b.npz", index)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(PredictionFileError, match="no prediction files"):
+        open_predictions(tmp_path / "empty")

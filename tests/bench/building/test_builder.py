@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant.bench.building import protocol
+from calibrant.bench.building import builder, protocol
 from calibrant.bench.building.catalogue import TABLES
 from calibrant.bench.building.datasets import load_dataset
 from calibrant.bench.building.models import ALL_MODELS, MODELS, preprocessor
 from calibrant.bench.building.protocol import predict_experiment
 from calibrant.bench.building.suites import find_suite, list_datasets
-from calibrant.files.prediction_sets.experiments import PARTS
+from calibrant.bench.runs.pool import Answer
+from calibrant.files.prediction_sets.experiments import PARTS, SplitPredictions
 from calibrant.files.prediction_sets.open_set import open_predictions
+from tests.bench.here import HerePool, work_here
 from tests.needs import needs
 
 needs("pandas")
@@ -119,7 +121,7 @@ def test_the_best_of_several_configurations_is_kept() -> None:
     def loss(p) -> float:
         return -np.log(p.probas_cal[np.arange(len(p.labels_cal)), p.labels_cal]).mean()
 
-    assert loss(predict_experiment(d, MODELS["LR"], 0, n_configs=4)) <= loss(predict_experiment(d, MODELS["LR"], 0))
+    assert loss(predict_experiment(d, MODELS["LR"], 0, n_configs=2)) <= loss(predict_experiment(d, MODELS["LR"], 0))
 
 
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
@@ -149,8 +151,6 @@ def test_builds_continue_and_repeat_themselves(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("two_inner_folds")
 def test_an_interrupted_build_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrant.bench.building import builder
-
     done: list[tuple] = []
 
     def train(todo, parts, settings, n_jobs, progress) -> list[str]:
@@ -187,3 +187,48 @@ def test_embedded_predictions_are_small_and_real() -> None:
     p = source.load(e)
     labels = np.concatenate([p.labels_cal, p.labels_test])
     np.testing.assert_array_equal(np.bincount(labels), np.bincount(d.labels))
+
+
+def test_a_file_is_extended_by_what_it_lacks_and_failures_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[tuple[str, str, int, int, int]] = []
+
+    def predict(dataset, model, fold, seed, n_configs) -> SplitPredictions:
+        trained.append((dataset.name, model.name, fold, seed, n_configs))
+        if model.name == "RF":
+            raise ArithmeticError("no trees today")
+        p = np.random.default_rng(len(trained)).dirichlet(np.ones(len(dataset.classes)), 9)
+        return SplitPredictions.checked(p, np.arange(9) % p.shape[1], p, np.arange(9) % p.shape[1])
+
+    class Careful(HerePool):
+        def run(self, batches):
+            for name, jobs in batches:
+                try:
+                    yield from super().run([(name, jobs)])
+                except ArithmeticError as error:
+                    yield name, [Answer("failed", message=str(error))]
+
+    work_here(monkeypatch, Careful)
+    monkeypatch.setattr(builder, "predict_experiment", predict)
+    path = builder.build_predictions(tmp_path / "a.h5", datasets=["wine"], models=["LR"], folds=[3, 0], n_configs=2)
+    assert trained == [("wine", "LR", 3, 0, 2), ("wine", "LR", 0, 0, 2)]
+    before = open_predictions(path).load(open_predictions(path).experiments()[1])
+    builder.build_predictions(path, datasets=["wine", "glass"], models=["LR"], folds=[3], n_configs=2)
+    assert trained[2:] == [("glass", "LR", 3, 0, 2)]
+    extended = open_predictions(path)
+    assert [str(e) for e in extended.experiments()] == ["glass/LR/3", "wine/LR/0", "wine/LR/3"]
+    np.testing.assert_array_equal(extended.load(extended.experiments()[2]).probas_cal, before.probas_cal)
+    record = json.loads((tmp_path / "a-build.json").read_text())
+    assert record["settings"] == {"max_rows": 2000, "n_configs": 2, "seed": 0}
+    assert record["notes"] == {"wine": [], "glass": ["rare classes dropped: Tabl (9 rows)"]}
+    assert sorted(os.listdir(tmp_path)) == ["a-build.json", "a-experiments.csv", "a.h5"]
+    with pytest.raises(FileExistsError, match=r"was built with .*'seed': 0.* now .*'seed': 1"):
+        builder.build_predictions(path, datasets=["wine"], models=["LR"], n_configs=2, seed=1)
+    with pytest.raises(RuntimeError, match="1 of 2 experiments failed, first wine/RF/0: no trees today"):
+        builder.build_predictions(tmp_path / "b.h5", datasets=["wine"], models=["LR", "RF"])
+    with pytest.raises(ValueError, match="no dataset named irises"):
+        builder.build_predictions(tmp_path / "c.h5", datasets=["irises"])
+    for find in (find_suite, load_dataset):
+        with pytest.raises(ValueError, match="'unheard'; there are"):
+            find("unheard")

@@ -174,6 +174,7 @@ def test_options_take_draws_or_a_limit():
 def test_sizes_as_they_are_written():
     assert draw_sizes("30, 100,30") == (30, 100)
     assert draw_sizes("split") == (0,)
+    assert Draw((30,)) == Draw((30,), repeats=3, rows="cal", labels="real", seed=0)
     for wrong in ("0", "-3", "1.5", "all"):
         with pytest.raises(ValueError, match="a draw is a number of rows or 'split', not"):
             draw_sizes(f"30,{wrong}")

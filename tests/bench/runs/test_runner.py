@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibrant.bench.runs.drawn_rows import Draw, subsampled
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
-from calibrant.bench.runs.one_fit import Options, unfinished
+from calibrant.bench.runs.one_fit import Options, evaluate, fit_method, unfinished
 from calibrant.bench.runs.runner import plan, result_row, run_benchmark
 from calibrant.bench.runs.store import COLUMNS, ResultFolder, merge_results, row_key
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions
@@ -222,10 +223,10 @@ def test_merging_keeps_what_finished(tmp_path: Path) -> None:
         assert pd.read_csv(out / "results.csv")["logloss"].tolist() == [expected]
 
 
-@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
-def test_subsampling_is_seeded_and_counts_as_other_data(source: MemorySource, tmp_path: Path) -> None:
-    from calibrant.bench.runs.drawn_rows import subsampled
-
+def test_subsampling_is_seeded_and_counts_as_other_data(
+    source: MemorySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_here(monkeypatch)
     e = source.experiments()[0]
     p = source.load(e)
     a, b = (subsampled(p, e, 150, seed=1) for _ in range(2))
@@ -245,3 +246,39 @@ def test_subsampling_is_seeded_and_counts_as_other_data(source: MemorySource, tm
 def test_one_run_a_folder(file: Path, tmp_path: Path) -> None:
     with ResultFolder(tmp_path).locked(), pytest.raises(RuntimeError, match="another process is using"):
         run_benchmark(file, [], tmp_path, n_jobs=1)
+
+
+def test_what_goes_wrong_in_a_fit_is_its_outcome(source: MemorySource) -> None:
+    p = source.load(source.experiments()[0])
+    for name, message in (
+        ("Failing", "ArithmeticError: this method always fails"),
+        ("Narrow", "ValueError: predict_proba returned shape (40, 2), expected (40, 3)"),
+        ("Undefined", "predict_proba's result"),
+    ):
+        outcome = evaluate(p, make_spec(f"tests.bench.odd_methods:{name}"))
+        assert outcome["status"] == "failed"
+        assert message in outcome["message"]
+        assert np.isnan([outcome["logloss"], outcome["brier"], outcome["fit_seconds"]]).all()
+    assert len(unfinished("failed", "long " * 200)["message"]) == 500
+    with pytest.raises(ValueError, match="cannot read the predictions: FileNotFoundError"):
+        fit_method(source.experiments()[0], "absent.npz", Options(), make_spec("none"))
+
+
+def test_what_is_done_and_what_was_drawn_is_not_done_again(
+    source: MemorySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_here(monkeypatch)
+    monkeypatch.setattr("calibrant.bench.runs.drawn_rows.MIN_OTHERS", 50)
+    method, count = shrink(tmp_path)
+    options = Options(draw=Draw((120,), repeats=2, labels="drawn"))
+    for _ in range(2):
+        run_benchmark(source, [method], tmp_path / "out", experiments=source.experiments()[:1], options=options)
+    assert fits(count) == 2
+    table = pd.read_csv(tmp_path / "out" / "results.csv")
+    assert table["fold"].unique().tolist() == ["0-n120-r0", "0-n120-r1"]
+    assert (set(table["labels"]), set(table["draw"])) == ({"drawn"}, {120})
+    # Expected losses of true probabilities are the smallest.
+    none, shrunk = (table[table["method"] == name]["logloss"].to_numpy() for name in ("none", "shrink"))
+    assert (shrunk > none).all()
+    with pytest.raises(ValueError, match="leave out the limit of calibration rows"):
+        Options(max_cal_rows=10, draw=Draw((30,)))

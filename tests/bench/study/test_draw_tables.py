@@ -113,6 +113,9 @@ def test_tables(tables):
     assert needed["ts"] == 30
     assert needed["sms"] == pytest.approx(30 * (100 / 30) ** 0.95, rel=1e-6)
     assert list(tables["change_by_draw_logloss"].frame.columns) == ["method", "30", "100", "300"]
+    decimals = {"change_by_draw_brier": 4, "rank_by_draw_brier": 2, "rows_to_match_brier": 0}
+    for name, digits in decimals.items():
+        assert set(tables[name].decimals.values()) == {digits}
     assert "3 with 30 rows, 3 with 100 rows, 2 with 300 rows" in tables["rank_by_draw_brier"].caption
 
 
@@ -190,10 +193,10 @@ def test_rows_needed_are_found_between_sizes():
 
 
 def test_what_curves_leave_out_is_said():
-    sizes = {"x": (30, 100, 300), "y": (30, 100), "z": (30,), "u": (30, 100)}
+    sizes = {"x": (1, 30, 100, 300), "y": (30, 100), "z": (30,), "u": (30, 100)}
     rows = [("b", name, n) for name, drawn in sizes.items() for n in drawn]
     assert draw_notes(pd.DataFrame(rows, columns=["benchmark", "dataset", "draw"])) == (
         "over 3 of 4 datasets, those that have all of these numbers of rows",
-        "draws of 300 rows are not shown, since few datasets have that many; the tables of a report show them",
+        "draws of 1, 300 rows are not shown, since few datasets have that many; the tables of a report show them",
     )
     assert draw_notes(pd.DataFrame(rows[:1], columns=["benchmark", "dataset", "draw"])) == ()

@@ -64,7 +64,7 @@ def by_hand(results: pd.DataFrame, metric: str) -> dict[str, float]:
     return {m: float(np.mean(ranks[m])) for m in ranked}
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_summary_tables_and_brute_force_agree(seed: int) -> None:
     results = spoiled(seed)
     tables, notes = build_tables(results)

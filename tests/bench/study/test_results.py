@@ -19,6 +19,7 @@ from calibrant.bench.study.results import (  # noqa: E402
     read_results,
     relative_table,
     select,
+    split_results,
     with_baseline,
 )
 
@@ -85,6 +86,8 @@ def test_ok_without_loss_becomes_failed(results):
         (lambda r: r.assign(logloss=-r["logloss"]), "logloss is negative in row 0"),
         (lambda r: r.assign(brier=r["brier"].astype(str).replace(str(r["brier"][2]), "x")), "row 2: 'x'"),
         (lambda r: r.assign(model=[None, *r["model"][1:]]), "'model' is empty in row 0"),
+        (lambda r: r.assign(labels=["real", "made", *["real"] * (len(r) - 2)]), "'labels' holds 'made', not real or"),
+        (lambda r: pd.concat([r, r.iloc[[3, 4]]], ignore_index=True), "2 rows appear twice"),
     ],
 )
 def test_bad_results_say_what_is_wrong(results, spoil, message):
@@ -132,3 +135,11 @@ def test_losses_equal_to_ten_digits_are_ties(results):
     table = loss_table(check_results(results), "logloss")
     assert (table["svs"] == table["ts"]).all()
     np.testing.assert_allclose(table["none"], results[results["method"] == "none"]["logloss"], rtol=1e-9)
+
+
+def test_parts_whose_methods_are_comparable(results):
+    results["n_classes"] = np.where(results["dataset"].isin(["d0", "d1"]), 2, 5)
+    both = pd.concat([results, results.assign(benchmark="c", n_classes=2)], ignore_index=True)
+    parts = {title: set(rows["dataset"]) for title, rows in split_results(both)}
+    every = set(results["dataset"])
+    assert parts == {"b, binary": {"d0", "d1"}, "b, multiclass": every - {"d0", "d1"}, "c": every}

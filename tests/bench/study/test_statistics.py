@@ -164,6 +164,10 @@ def test_mean_interval_by_hand():
     assert high - mean == pytest.approx(1.959964 / np.sqrt(3), rel=1e-6)
     assert mean - low == pytest.approx(high - mean)
     assert np.isnan(mean_interval(np.array([]))[0])
+    # Two values suffice: their standard deviation is √2, so that the interval reaches 1.96 in both directions.
+    assert mean_interval(np.array([1.0, 3.0])) == pytest.approx((2.0, 2.0 - 1.959964, 2.0 + 1.959964), rel=1e-6)
+    assert np.isnan(mean_interval(np.array([1.0]))[1:]).all()
+    assert mean_interval(np.array([1.0, np.inf]))[0] == np.inf
 
 
 def test_ranks_leave_out_gaps_and_say_so():

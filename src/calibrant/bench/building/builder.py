@@ -25,7 +25,7 @@ from calibrant.bench.runs.store import installed_versions, read_json
 from calibrant.files.atomic import atomic_stream, write_text
 from calibrant.files.locking import locked
 from calibrant.files.prediction_sets.experiments import PARTS, Experiment, SplitPredictions, as_fold
-from calibrant.files.prediction_sets.hdf5 import write_hdf5
+from calibrant.files.prediction_sets.hdf5 import load_as_stored, write_hdf5
 from calibrant.files.prediction_sets.open_set import open_predictions
 from calibrant.progress import ProgressBar
 from calibrant.text_table import list_names
@@ -145,10 +145,9 @@ def _all_parts(
     out: Path, stored: dict[tuple[str, str, str], Experiment], parts: Path, tasks: list[Task]
 ) -> Iterator[tuple[Experiment, SplitPredictions]]:
     """Experiments already in the file, then the new ones, sorted as a reader will find them."""
-    source = open_predictions(out) if stored else None
     for key in sorted({*stored, *map(_key, tasks)}):
-        if source is not None and key in stored:
-            yield stored[key], source.load(stored[key])
+        if key in stored:
+            yield stored[key], load_as_stored(out, stored[key])
         else:
             with np.load(_part(parts, (key[0], key[1], int(key[2])))) as archive:
                 predictions = SplitPredictions.checked(*(archive[p] for p in PARTS))

@@ -46,6 +46,12 @@ def _load(path: Path, name: str) -> SplitPredictions:
         return SplitPredictions.checked(*(group[part][()] for part in PARTS), where=f"{path.name}:{name}")
 
 
+def load_as_stored(path: Path, experiment: Experiment) -> SplitPredictions:
+    """Arrays of an experiment as `write_hdf5` stored them: scaled to sum to one, they would be rounded once more."""
+    with _opened(path) as file:
+        return SplitPredictions(*(file[str(experiment)][part][()] for part in PARTS))
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     h5py = require("h5py", extra="bench")

@@ -148,7 +148,7 @@ def _open_parquet(path: Path) -> MemorySource:
         for c, default in (("dataset", path.stem), ("model", "model"), ("fold", "0"))
     ]
     split = np.asarray(table["split"].to_pylist(), dtype=str)
-    if unknown := set(split) - {"cal", "test"}:
+    if unknown := set(split.tolist()) - {"cal", "test"}:
         raise PredictionFileError(f"{path}: split is {sorted(unknown)[0]!r}, expected cal or test")
     labels = np.asarray(table["label"].to_pylist())
     found: dict[tuple[str, str, int | str], SplitPredictions] = {}
