@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
 
-def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def attach(
+    package: str, modules: Iterable[tuple[str, str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package whose public names live in other modules.
 
-    `homes` has the module of each name, relative to the package; ``"."`` for a name that is a module itself.
+    `modules` are relative to the package, each with its names, with a space between them; ``"."`` has the names that
+    are modules themselves.
 
-    >>> getter, _, names = attach("calibrant", {"softmax": ".", "log_odds": ".simplex"})
+    >>> getter, _, names = attach("calibrant", [(".", "softmax"), (".simplex", "log_odds")])
     >>> names
     ['log_odds', 'softmax']
     >>> getter("log_odds").__module__
     'calibrant.simplex'
     """
+    homes = {name: module for module, names in modules for name in names.split()}
     names = sorted(homes)
 
     def getter(name: str) -> Any:

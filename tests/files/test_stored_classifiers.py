@@ -47,6 +47,7 @@ def test_one_calibrator_of_all_folds_is_one_map(path, ensemble, factor):
     calibrant.save(model, path)
     document = json.loads(path.read_text())
     assert [type(item) for item in document["map"]] == [dict] + [int] * (len(model.estimators_) - 1)
+    assert document["version"] == (2 if len(model.estimators_) > 1 else 1)
     fitted = runtime.load(path)
     # the mean over classifiers of the map of their own decision values
     by_hand = np.mean([fitted.predict_proba(one.decision_function(X)) for one in model.estimators_], axis=0)
@@ -79,6 +80,7 @@ def test_calibrators_of_their_own_are_no_single_map(path):
     with pytest.raises(ValueError, match="has 3 calibrators, one for each fold, not a single map"):
         calibrant.export(model, to="python")
     calibrant.save(model, path)
+    assert json.loads(path.read_text())["version"] == 1  # nothing is shared: the first version can read it
     with pytest.raises(runtime.FileError, match="3 different calibrators of a CalibratedClassifier"):
         runtime.load(path)
     with pytest.raises(RequestError, match=r"holds the 3 calibrators .* ensemble='auto' or ensemble=False"):

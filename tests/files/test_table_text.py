@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from calibrant.files.tables import text as table_csv
-from calibrant.files.tables.cells import NumberStyle, label_codes, measured
+from calibrant.files.tables.cells import NumberStyle, label_codes, measured, segment_texts
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
@@ -205,3 +205,8 @@ def test_only_what_may_help_is_hinted_at(tmp_path: Path, renormalize: bool, hint
     with pytest.raises(TableError, match="line 20: the probabilities sum to 0, not to 1") as error:
         read_all(RowReader(open_table(tmp_path / "t.csv"), Layout(label="y", renormalize=renormalize)))
     assert error.value.hints == hints
+
+
+def test_segments_of_several_columns_are_one_text() -> None:
+    cells = np.array([["north", 1.0], ["", None], [float("nan"), 2.5]], dtype=object)
+    assert segment_texts(cells).tolist() == ["north, 1", "(none), (none)", "(none), 2.5"]

@@ -181,6 +181,6 @@ def test_probabilities_of_labels_are_checked_one_by_one(values: list[list[float]
 
 
 def test_labels_may_be_log_odds() -> None:
-    off, on, _ = label_predictions(np.array([[0.0, -800.0, 2.0]]), logits=True)
-    np.testing.assert_allclose(on, [[0.5, FLOOR, 1 / (1 + math.exp(-2))]], rtol=1e-15)
-    np.testing.assert_allclose(off, [[0.5, 1.0, 1 / (1 + math.exp(2))]], rtol=1e-15)
+    off, on, _ = label_predictions(np.array([[0.0, -800.0, 2.0, math.inf, -math.inf]]), logits=True)
+    np.testing.assert_allclose(on, [[0.5, FLOOR, 1 / (1 + math.exp(-2)), 1.0, FLOOR]], rtol=1e-15)
+    np.testing.assert_allclose(off, [[0.5, 1.0, 1 / (1 + math.exp(2)), FLOOR, 1.0]], rtol=1e-15)

@@ -14,7 +14,14 @@ import polars as pl
 import pytest
 
 from calibrant import CalibrationWarning, SegmentedCalibrator, runtime
-from calibrant.inputs.segments import SeenLevels, plain_number, read_segments, segment_numbers, texts_of
+from calibrant.inputs.segments import (
+    SeenLevels,
+    numbers_if_all_are,
+    plain_number,
+    read_segments,
+    segment_numbers,
+    texts_of,
+)
 from calibrant.steps import Columns
 
 DAY = datetime.date(2024, 1, 31)
@@ -231,3 +238,21 @@ def test_a_warning_is_short_whatever_the_levels_are():
 def test_segments_are_columns_however_they_are_given(segments, name):
     found = read_segments(segments, 2)
     assert {key: list(column) for key, column in found.items()} == {name: ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("cells", "numeric"),
+    [
+        (["3.00", "", "-2"], True),
+        (["007", "7"], False),
+        (["-01", "7"], False),
+        (["0.5", "0"], True),
+        (["north", "7"], False),
+        (["1E5", "2", "3"], False),  # few, in a spelling of their own: levels
+        (["1E5", "2", "3", "4"], True),
+    ],
+)
+def test_cells_of_files_are_numbers_if_all_are_and_none_is_a_code(cells, numeric):
+    found = numbers_if_all_are(np.array(cells, dtype=object), 3)
+    assert (found.dtype.kind == "f") is numeric
+    assert found.tolist() == cells or found.tolist() == pytest.approx([float(c or "nan") for c in cells], nan_ok=True)

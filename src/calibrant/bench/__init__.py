@@ -3,30 +3,24 @@
 from calibrant.lazy import attach
 
 _HOMES = {
-    "Draw": ".runs.drawn_rows",
-    "DrawnSource": ".runs.drawn_rows",
-    "Experiment": "calibrant.files.prediction_sets.experiments",
-    "MemorySource": "calibrant.files.prediction_sets.experiments",
-    "Options": ".runs.one_fit",
-    "PredictionFileError": "calibrant.files.prediction_sets.experiments",
-    "PredictionSource": "calibrant.files.prediction_sets.experiments",
-    "RepositorySource": "calibrant.files.prediction_sets.experiments",
-    "SearchOptions": ".hyperparameters",
-    "SplitPredictions": "calibrant.files.prediction_sets.experiments",
-    "build_predictions": ".building.builder",
-    "build_tables": ".study.study_tables",
-    "describe": ".study.run_summary",
-    "embedded_predictions": ".building.embedded",
-    "load_embedded": ".building.embedded",
-    "make_report": ".study.study_report",
-    "merge_results": ".runs.store",
-    "open_predictions": "calibrant.files.prediction_sets.open_set",
-    "read_results": ".study.results",
-    "read_tables": ".study.figures",
-    "run_benchmark": ".runs.runner",
-    "search_hyperparameters": ".hyperparameters",
-    "select_experiments": "calibrant.files.prediction_sets.experiments",
-    "write_hdf5": "calibrant.files.prediction_sets.hdf5",
+    ".building.builder": "build_predictions",
+    ".building.embedded": "embedded_predictions load_embedded",
+    ".hyperparameters": "SearchOptions search_hyperparameters",
+    ".runs.drawn_rows": "Draw DrawnSource",
+    ".runs.one_fit": "Options",
+    ".runs.runner": "run_benchmark",
+    ".runs.store": "merge_results",
+    ".study.figures": "read_tables",
+    ".study.results": "read_results",
+    ".study.run_summary": "describe",
+    ".study.study_report": "make_report",
+    ".study.study_tables": "build_tables",
+    "calibrant.files.prediction_sets.experiments": (
+        "Experiment MemorySource PredictionFileError PredictionSource RepositorySource SplitPredictions "
+        "select_experiments"
+    ),
+    "calibrant.files.prediction_sets.hdf5": "write_hdf5",
+    "calibrant.files.prediction_sets.open_set": "open_predictions",
 }
 
-__getattr__, __dir__, __all__ = attach(__name__, _HOMES)
+__getattr__, __dir__, __all__ = attach(__name__, _HOMES.items())

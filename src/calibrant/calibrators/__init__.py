@@ -7,12 +7,11 @@ that are not methods by themselves.
 from calibrant.calibrators.registry import list_calibrators
 from calibrant.lazy import attach
 
-_HOMES = {
-    "Calibrator": ".base",
-    "OneVsOneCalibrator": ".lifting",
-    "OneVsRestCalibrator": ".lifting",
-    "OptionCalibrator": ".scaling.option_calibrator",
-    **{name: module for module, _, name in (str(info.factory).partition(":") for info in list_calibrators())},
-}
+_HOMES = [
+    (".base", "Calibrator"),
+    (".lifting", "OneVsOneCalibrator OneVsRestCalibrator"),
+    (".scaling.option_calibrator", "OptionCalibrator"),
+    *((module, name) for module, _, name in (str(info.factory).partition(":") for info in list_calibrators())),
+]
 
 __getattr__, __dir__, __all__ = attach(__name__, _HOMES)

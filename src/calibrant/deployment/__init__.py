@@ -6,11 +6,11 @@ Every public name can be imported from here; each is loaded on first use.
 from calibrant.lazy import attach
 
 _HOMES = {
-    "AdaptedCalibrator": ".adapted",
-    "CalibrationMonitor": ".monitoring.monitor",
-    "ChainedCalibrator": ".chain",
-    "SegmentedCalibrator": ".segments.segmented",
-    "adapt": ".adaptation",
+    ".adaptation": "adapt",
+    ".adapted": "AdaptedCalibrator",
+    ".chain": "ChainedCalibrator",
+    ".monitoring.monitor": "CalibrationMonitor",
+    ".segments.segmented": "SegmentedCalibrator",
 }
 
-__getattr__, __dir__, __all__ = attach(__name__, _HOMES)
+__getattr__, __dir__, __all__ = attach(__name__, _HOMES.items())

@@ -3,6 +3,5 @@
 from calibrant.lazy import attach
 
 # Pickles of version 0.1.0 look for this class here.
-__getattr__, __dir__, __all__ = attach(
-    __name__, {"BinaryLogisticCalibrator": "calibrant.calibrators.scaling.binary_logistic"}
-)
+_HOME = "calibrant.calibrators.scaling.binary_logistic"
+__getattr__, __dir__, __all__ = attach(__name__, [(_HOME, "BinaryLogisticCalibrator")])
