@@ -56,4 +56,6 @@ def test_axes_are_round_and_end_where_the_rows_do():
     assert round_axis(0.01, 0.037) == ScoreAxis(0.0, 0.04)
     assert round_axis(0.62, 0.97) == ScoreAxis(0.6, 1.0)
     assert well_inside(np.array([3.0, 40.0, 200.0, 9.0])).tolist() == [False, True, True, False]
+    places, weight = np.array([0.1, 0.3, 0.35, 0.9]), np.array([300.0, 300.0, 300.0, 1.0])
+    assert fitting_axis(places, places, weight) == ScoreAxis(0.0, 0.4)  # a single row far away does not count
     assert fitting_axis(np.array([0.01, 0.03]), np.array([0.0, 0.02]), np.ones(2)) == ScoreAxis(0.0, 0.03)

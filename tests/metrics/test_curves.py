@@ -318,10 +318,34 @@ def test_the_smooth_test_of_the_belt_by_cholesky() -> None:
     assert calibration_belt(y, s).test.statistic == pytest.approx(squares[: 2 + more].sum(), rel=1e-6)
 
 
+def drop_of_deviance(s: np.ndarray, y: np.ndarray) -> float:
+    """Twice the gain of log-likelihood by the square of the log-odds, by scikit-learn."""
+    fits = []
+    for degree in (1, 2):
+        x = np.vander(logit(s), degree + 1, increasing=True)
+        model = LogisticRegression(C=1e6, fit_intercept=False, solver="newton-cholesky", tol=1e-10, max_iter=200)
+        p = model.fit(x, y).predict_proba(x)[:, 1]
+        fits.append(-2 * np.sum(np.log(np.where(y == 1, p, 1 - p))))
+    return fits[0] - fits[1]
+
+
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize("seed", [0, 30, 38, 53])
+def test_the_degree_of_the_belt_grows_while_the_likelihood_ratio_is_significant(seed: int) -> None:
+    y, s = drawn(400, 1.3, seed=seed)
+    s = np.clip(s, 0.02, 0.98)
+    assert (calibration_belt(y, s).degree > 1) == (drop_of_deviance(s, y) > 3.841459)
+
+
 def test_a_belt_of_one_outcome_is_flat_at_jeffreys_mean() -> None:
     belt = calibration_belt([0] * 9, np.linspace(0.1, 0.5, 9), classes=[0, 1])
     assert belt.degree == 0
     np.testing.assert_allclose(belt.frequency, 0.5 / 10)
+
+
+def test_the_kernel_of_calibrated_scores_is_silvermans() -> None:
+    y, s = drawn(500)
+    assert smooth_curve(y, s).bandwidth == pytest.approx(1.06 * np.std(s) * 500**-0.2)
 
 
 def test_a_table_names_the_class_that_it_judges() -> None:

@@ -226,7 +226,9 @@ def test_groups_of_one_row_are_no_groups() -> None:
         calibration_test(y, p, groups=np.arange(50), blocks=2)
 
 
-@pytest.mark.parametrize(("p", "cells", "few"), [(0.1, 1, True), (0.15, 1, False), (0.85, 1, False), (0.15, 2, True)])
+@pytest.mark.parametrize(
+    ("p", "cells", "few"), [(0.1, 1, True), (0.125, 1, False), (0.15, 1, False), (0.85, 1, False), (0.15, 2, True)]
+)
 def test_groups_are_few_if_fewer_than_ten_could_show_the_rarer_outcome(p: float, cells: int, few: bool) -> None:
     # 40 groups of five rows: 2 · 200 · 0.1 · 40/200 = 8 groups, with 0.15 they are 12, in two cells 6 each.
     proba = np.full((200, 2), [1 - p, p])

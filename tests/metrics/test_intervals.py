@@ -180,6 +180,11 @@ def test_a_single_row_or_group_has_no_interval() -> None:
         assert np.isnan(Running("accuracy").update([0, 1], [0.1, 0.6], groups=[1, 1]).result(0.9).high)
 
 
+def test_two_rows_have_an_interval() -> None:
+    found = confidence_interval("brier", [0, 1], [0.1, 0.6], n_resamples=20)
+    assert 0 <= found.low < found.value < found.high
+
+
 def test_a_count_is_that_many_rows_up_to_resampling_noise(multiclass: Data) -> None:
     y, p = (part[:200] for part in multiclass)
     names = ("log_loss", "auroc", "ece", "kuiper")
