@@ -14,7 +14,7 @@ pd = needs("pandas")
 
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
-from calibrant.bench.study.ratings import elo, win_rates  # noqa: E402
+from calibrant.bench.study.statistics import elo, win_rates  # noqa: E402
 
 NAMES = ["benchmark", "dataset", "model", "fold"]
 

@@ -17,12 +17,12 @@ import pandas as pd
 from calibrant.bench.schema import DATASET, KEY, METRICS
 from calibrant.bench.study.draw_tables import draw_tables, has_draws
 from calibrant.bench.study.method_order import method_table
-from calibrant.bench.study.ratings import elo, win_rates
 from calibrant.bench.study.render import Best, StudyTable
 from calibrant.bench.study.results import change_table, loss_table, relative_table, with_baseline
 from calibrant.bench.study.statistics import (
     Ranking,
     critical_difference,
+    elo,
     equal_mass_groups,
     friedman,
     mean_interval,
@@ -30,6 +30,7 @@ from calibrant.bench.study.statistics import (
     quantiles,
     rank_methods,
     wilcoxon_holm,
+    win_rates,
 )
 from calibrant.calibrators.registry import BASELINE
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 LINEAR = 0.01
 """Below this share the axis is linear."""
-# The ends of the linear part, and powers of ten beyond.
 TICKS = (-1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 1.0)
 """Powers of ten, and the ends of the linear part."""
 AXIS = (

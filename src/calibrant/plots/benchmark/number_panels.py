@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _LINEAR = 0.1
 """Up to this relative change the axis of gains is linear; what lies beyond ±100 % is cut off."""
-# Of the linear part in between, and beyond it as many as have room.
 _TICKS = (-1.0, -0.3, -0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
 """Closer in the linear part, where most curves are."""
 _LEAST_HARM = 1e-6
