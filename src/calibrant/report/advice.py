@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT
-from calibrant.numerals import class_text, count, percent
-from calibrant.report.data import Lack, Learning, NextStep, Source, Verdict
+from calibrant.metrics.result_types import Estimate
+from calibrant.numerals import class_text, count, number, percent, signed, span
+from calibrant.report.data import Lack, Learning, MethodRow, NextStep, Source, Verdict
 from calibrant.sample import Sample
 
 #: Independent observations, groups, and observations outside the most frequent class from which on gains are told:
@@ -70,6 +71,29 @@ def _rounded(rows: float) -> float:
     """A number of rows to two digits, upwards."""
     unit = 10.0 ** max(math.floor(math.log10(rows)) - 1, 0)
     return math.ceil(rows / unit) * unit
+
+
+def gain_in_words(gain: MethodRow, saved: Estimate, before: float) -> str:
+    """What calibration changes, on rows it was not fitted to."""
+    share = f"{percent(saved.level, 0)} interval"
+    relative = 100 * saved.value / before if before > 0 else 0.0
+    if saved.low > 0:
+        # A gain that is proven must not read "from 0.017 to 0.017".
+        digits = next((d for d in range(3, 6) if number(before, d) != number(gain.log_loss, d)), 6)
+        losses = f"from {number(before, digits)} to {number(gain.log_loss, digits)}"
+        return (
+            f"Calibration with {gain.name} lowers log loss {losses}, "
+            f"by {number(relative, 1)}% ({share} of the difference {span(saved)}), on rows that took no part in its "
+            f"fit or in any choice, and with fits to {percent(gain.fitted, 0)} of the rows."
+        )
+    if saved.high < 0:
+        by = f"{number(-relative, 1)}%" if relative < 0 else f"{-saved.value:.2g}"
+        return f"Calibration with {gain.name} would make log loss worse here, by {by}."
+    change = Estimate(-saved.value, -saved.high, -saved.low, saved.level)
+    return (
+        f"Calibration with {gain.name} changes log loss by {signed(change.value)}, no more than chance explains "
+        f"({share} {span(change)})."
+    )
 
 
 def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> str:

@@ -19,8 +19,8 @@ from calibrant.calibrators.registry import DEFAULT
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration
-from calibrant.numerals import class_text, count, excess, number, p_text, percent, signed, span
-from calibrant.report.advice import NOTHING_GAINED
+from calibrant.numerals import class_text, count, excess, number, p_text, percent, span
+from calibrant.report.advice import NOTHING_GAINED, gain_in_words
 from calibrant.report.data import Lack, MethodRow, SegmentRow, Verdict, condition
 from calibrant.sample import Size
 from calibrant.simplex import LOSS_FLOOR
@@ -148,7 +148,7 @@ def _gains(evidence: Evidence) -> list[str]:
         return [*rare, evidence.lack.text]
     if evidence.gain is None:
         return [*rare, "No method could be fitted."]
-    said = _gain(evidence.gain, evidence.saved, evidence.log_loss)
+    said = gain_in_words(evidence.gain, evidence.saved, evidence.log_loss)
     nothing = evidence.recommended in ("none", DEFAULT) and evidence.saved.low <= 0
     return [*rare, said, *([NOTHING_GAINED] if nothing else [])]
 
@@ -390,26 +390,3 @@ def _ranges(evidence: Evidence) -> list[str]:
     ends = f"{number(low, 2)} and {number(high, 2)}"
     start = f"The largest error is where the predictions give a {kind} between {ends}"
     return [f"{start}: {percent(score)} on average, but {truth}."]
-
-
-def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
-    """What calibration changes, on rows it was not fitted to."""
-    share = f"{percent(saved.level, 0)} interval"
-    relative = 100 * saved.value / before if before > 0 else 0.0
-    if saved.low > 0:
-        # A gain that is proven must not read "from 0.017 to 0.017".
-        digits = next((d for d in range(3, 6) if number(before, d) != number(gain.log_loss, d)), 6)
-        losses = f"from {number(before, digits)} to {number(gain.log_loss, digits)}"
-        return (
-            f"Calibration with {gain.name} lowers log loss {losses}, "
-            f"by {number(relative, 1)}% ({share} of the difference {span(saved)}), on rows that took no part in its "
-            f"fit or in any choice, and with fits to {percent(gain.fitted, 0)} of the rows."
-        )
-    if saved.high < 0:
-        by = f"{number(-relative, 1)}%" if relative < 0 else f"{-saved.value:.2g}"
-        return f"Calibration with {gain.name} would make log loss worse here, by {by}."
-    change = Estimate(-saved.value, -saved.high, -saved.low, saved.level)
-    return (
-        f"Calibration with {gain.name} changes log loss by {signed(change.value)}, no more than chance explains "
-        f"({share} {span(change)})."
-    )
