@@ -33,8 +33,6 @@ TITLES = {
     "ece": "Expected calibration error",
     "smooth_ece": "Smooth calibration error",
 }
-#: What is told of each segment, before and after calibration.
-_BY_SEGMENT, _WHEN = ("gap", "off", "log_loss"), ("before", "after")
 
 
 def condition(size: Size) -> str:
@@ -380,13 +378,9 @@ class Report:
                 row.name: chosen(row, "log_loss", "gain_log_loss", "gain_brier", "behind", "seconds", "message")
                 for row in self.methods
             },
-            "learning": chosen(self.learning, "fitted", "half", "full", "double", "added") if self.learning else None,
+            "learning": chosen(self.learning, *Learning._fields[1:]) if self.learning else None,
             "segments": {
-                row.name: {
-                    **row.size.to_dict(),
-                    **chosen(row, "accuracy", *(f"{name}_{when}" for name in _BY_SEGMENT for when in _WHEN)),
-                }
-                for row in self.segment_rows
+                row.name: {**row.size.to_dict(), **chosen(row, *SegmentRow._fields[2:])} for row in self.segment_rows
             },
             "grades": None
             if self.grades is None
