@@ -580,3 +580,22 @@ def test_deeply_nested_json_names_its_line(tmp_path: Path) -> None:
         list(table.batches())
     (batch,) = table.batches(skip_errors=True)
     assert batch.rows.tolist() == [1, 3]
+
+
+def test_blocks_are_counted_over_all_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 3)
+    path = write(tmp_path / "t.parquet", pa.table({"p": np.full(8, 0.5), "y": [0, 1] * 4}))
+    for blocks, expected in ((2, [0, 0, 1, 1, 2, 2, 3, 3]), (5, [0] * 5 + [1] * 3), (1, None), (None, None)):
+        found = read_all(RowReader(open_table(path), Layout(label="y", blocks=blocks))).groups
+        assert (None if found is None else found.tolist()) == expected
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.feather"])
+def test_whole_numbers_after_fractions_are_written_as_fractions(tmp_path: Path, name: str) -> None:
+    (tmp_path / "t.jsonl").write_text('{"x": 0.5}\n')
+    source = open_table(tmp_path / "t.jsonl")
+    with open_writer(tmp_path / name, source) as writer:
+        for values in ([0.5], [1], [0.25]):
+            writer.write(pa.record_batch({"x": values}))
+    (column,) = pa.concat_tables(pa.Table.from_batches([b.data]) for b in open_table(tmp_path / name).batches()).columns
+    assert column.to_pylist() == [0.5, 1.0, 0.25]

@@ -236,3 +236,16 @@ def test_importance_weights_that_are_all_zero_count_nothing():
     with pytest.raises(ValueError, match="All weights are zero"):
         effective_counts([0.0, 0.0])
     np.testing.assert_allclose(effective_counts([0.0, 5.0, 5.0]), [0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (np.array([7, 8], dtype=np.int8), ["p_8", "p_7"]),
+        (np.array([-1, 2**63 + 1], dtype=object), [f"p_{2**63 + 1}", "p_-1"]),
+        (np.array(["cat", "dog"]), ["p_dog", "p_cat"]),
+    ],
+)
+def test_labels_keep_their_type_when_columns_name_them(labels, names):
+    columns, order = name_columns(labels, 2, names=names)
+    assert (columns.tolist(), columns.dtype, order.tolist()) == (labels.tolist(), labels.dtype, [1, 0])
