@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrant.inputs.label_matrix import label_matrix
+from calibrant.inputs.label_matrix import check_not_labels, label_matrix
 
 P = np.full((2, 2), 0.5)
 
@@ -40,3 +40,18 @@ def test_pooled_cells_of_an_observation_belong_together() -> None:
     assert pooled.y.tolist() == [0, 1, 1, 0, 1, 0, 1, 0]
     grouped = label_matrix([[0, 1], [1, 0]], P, [1.0, 2.5], groups=["x", "x"]).pooled()
     assert (grouped.counts.tolist(), grouped.groups.tolist()) == ([1.0, 1.0, 2.5, 2.5], [0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("labels", [["a"], ["a", "a"], ["a", "b", "c"]])
+def test_every_column_has_one_name_of_its_own(labels: list[str]) -> None:
+    with pytest.raises(ValueError, match=rf"labels names {len(labels)} columns .*; X has 2, and each needs a name"):
+        label_matrix([[0, 1], [1, 0]], P, labels=labels)
+
+
+def test_only_probabilities_far_from_one_are_taken_for_those_of_labels() -> None:
+    several = [[1, 1], [0, 1]]
+    with pytest.raises(ValueError, match="these are labels, any number of which may be true, not classes"):
+        check_not_labels(np.array([[0.9, 0.8], [0.1, 0.2]]), several)
+    for other in ([[2.0, 3.0], [4.0, 5.0]], [[-1.0, 0.5], [0.2, 0.1]], [[0.5, 0.5], [0.1, 0.2]]):
+        check_not_labels(np.array(other), several)
+    check_not_labels(np.array([[0.9, 0.8], [0.1, 0.2]]), [[1, 0], [0, 1]])

@@ -184,3 +184,9 @@ def test_labels_may_be_log_odds() -> None:
     off, on, _ = label_predictions(np.array([[0.0, -800.0, 2.0, math.inf, -math.inf]]), logits=True)
     np.testing.assert_allclose(on, [[0.5, FLOOR, 1 / (1 + math.exp(-2)), 1.0, FLOOR]], rtol=1e-15)
     np.testing.assert_allclose(off, [[0.5, 1.0, 1 / (1 + math.exp(2)), FLOOR, 1.0]], rtol=1e-15)
+
+
+def test_masked_arrays_are_arrays_unless_a_value_is_masked() -> None:
+    assert as_matrix(np.ma.array([[0.5, 0.5]]))[0].tolist() == [[0.5, 0.5]]
+    with pytest.raises(ValueError, match="Input X contains NaN: a masked value at row 0, column 1"):
+        as_matrix(np.ma.array([[0.5, 0.5]], mask=[[False, True]]))
