@@ -34,7 +34,7 @@ def fitted(method: str, kind: str) -> tuple[Any, np.ndarray]:
         return get_calibrator(method, input=kind).fit(x, y), x
 
 
-@pytest.mark.parametrize("kind", ["probabilities", "logits", "scores"])
+@pytest.mark.parametrize("kind", ["probabilities", pytest.param("logits", marks=pytest.mark.slow), "scores"])
 @pytest.mark.parametrize("info", each(STORED, one_per_class(STORED)))
 def test_there_and_back(info: CalibratorInfo, kind: str) -> None:
     calibrator, x = fitted(info.name, kind)
