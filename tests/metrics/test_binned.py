@@ -231,3 +231,21 @@ def test_like_probmetrics(multiclass: Data) -> None:
 
     ours = [log_loss(y, p), brier(y, p), *(error(y, p) for error in ERRORS)]
     np.testing.assert_allclose(ours, [float(values[name]) for name in names], atol=2e-6)
+
+
+def test_debiased_error_by_integration() -> None:
+    # Two bins of 10 and 20 rows: what chance adds is the mean of |Z| with the mean and the variance of each.
+    y, p = np.repeat([0, 1, 0, 1], [7, 3, 4, 16]), np.repeat([0.2, 0.9], [10, 20])
+    grid = np.linspace(-2, 2, 400_001)
+    chance = 0.0
+    for n, rate, score in ((10, 0.3, 0.2), (20, 0.8, 0.9)):
+        density = np.exp(-0.5 * (grid - (rate - score)) ** 2 / (rate * (1 - rate) / n))
+        chance += n / 30 * np.average(np.abs(grid), weights=density)
+    assert expected_calibration_error(y, p, n_bins=2, debias=True) == pytest.approx(max(2 * 0.1 - chance, 0), abs=1e-6)
+
+
+def test_debiased_squares_by_hand() -> None:
+    # Bins of one row, which is left out, of two rows and of ten.
+    y, p = np.repeat([1, 0, 1, 0, 1], [1, 1, 1, 7, 3]), np.repeat([0.1, 0.5, 0.9], [1, 2, 10])
+    squares = 2 * ((0.5 - 0.5) ** 2 - 0.25 / 1) + 10 * ((0.3 - 0.9) ** 2 - 0.21 / 9)
+    assert rms_calibration_error(y, p, n_bins=3, debias=True) == pytest.approx(np.sqrt(squares / 13))

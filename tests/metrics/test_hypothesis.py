@@ -94,6 +94,17 @@ def test_omnibus_finds_a_wrong_temperature_among_many_classes_and_wrong_frequenc
     assert calibration_test(y, shifted, "omnibus", n_resamples=99).p_value == pytest.approx(0.01)
 
 
+def test_omnibus_is_the_larger_of_both_in_standard_deviations() -> None:
+    y, p = calibrated(np.random.default_rng(15), 300, 4)
+    shifted = p * np.array([1.5, 1, 1, 1]) / (p * np.array([1.5, 1, 1, 1])).sum(axis=1, keepdims=True)
+    temperature, score, both = (
+        calibration_test(y, shifted, name, n_resamples=1).statistic for name in ("temperature", "score", "omnibus")
+    )
+    # Of χ² variables: one degree of freedom, and four, of three free intercepts and the temperature.
+    assert (score - 4) / 8**0.5 > (temperature - 1) / 2**0.5
+    assert both == pytest.approx((score - 4) / 8**0.5)
+
+
 def test_omnibus_rejects_what_was_ruled_out() -> None:
     rng = np.random.default_rng(14)
     p = np.append(rng.uniform(0.1, 0.9, 400), 0.0)

@@ -188,7 +188,7 @@ def taken_in(x: np.ndarray, counts: np.ndarray | None, groups: np.ndarray | None
 
 def test_a_count_is_that_many_rows_in_intervals_of_means() -> None:
     rng = np.random.default_rng(0)
-    x, counts = rng.standard_normal(500), rng.integers(1, 5, 500)
+    x, counts = 2 + rng.standard_normal(500), rng.integers(1, 5, 500)
     counted = taken_in(x, counts.astype(float), None, 3)
     written = taken_in(np.repeat(x, counts), None, None, 5)
     centre, total = np.average(x, weights=counts), counts.sum()
@@ -202,7 +202,7 @@ def test_a_count_is_that_many_rows_in_intervals_of_means() -> None:
 def test_groups_give_means_the_standard_error_of_their_sums() -> None:
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(100), 10)
-    x = rng.standard_normal(100)[groups] + 0.1 * rng.standard_normal(1000)
+    x = 2 + rng.standard_normal(100)[groups] + 0.1 * rng.standard_normal(1000)
     found = taken_in(x, None, groups, 4)  # 25 groups in each part
     sums = np.bincount(groups, x - x.mean())
     assert found.high - found.value == pytest.approx(1.959964 * np.sqrt(sums @ sums) / 1000, rel=0.03)
