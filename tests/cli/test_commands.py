@@ -183,11 +183,27 @@ def test_logits(tmp_path: Path) -> None:
     source = write(tmp_path / "z.parquet", logits)
     assert run("evaluate", source, "-y", "animal").exit_code == 1
     found = json.loads(ok("evaluate", source, "-y", "animal", "--logits", "--json").stdout)
+    assert list(found["metrics"]["log_loss"]) == ["value"]  # intervals only where they are asked for
     codes = [CLASSES.index(name) for name in table["animal"].to_pylist()]
     assert found["metrics"]["log_loss"]["value"] == pytest.approx(log_loss(codes, matrix(table)))
     ok("fit", source, "-y", "animal", "--logits", "-m", "ts", "-o", tmp_path / "z.json")
     ok("apply", tmp_path / "z.json", source, "-o", tmp_path / "out.parquet")
     np.testing.assert_allclose(matrix(read(tmp_path / "out.parquet")).sum(axis=1), 1)
+
+
+def test_logits_of_the_other_class_are_turned_around(tmp_path: Path) -> None:
+    z = np.random.default_rng(0).normal(size=200)
+    y = np.where(np.random.default_rng(1).random(200) < 1 / (1 + np.exp(-z / 2)), "yes", "no")
+    found = {}
+    for name, values in (("yes", z), ("no", -z)):
+        source, target = tmp_path / f"{name}.csv", tmp_path / f"{name}-out.csv"
+        pa.csv.write_csv(pa.table({f"p_{name}": values, "y": y}), source)
+        if name == "yes":
+            ok("fit", source, "-y", "y", "--logits", "-m", "affine", "-o", tmp_path / "c.json")
+        ok("apply", tmp_path / "c.json", source, "-o", target)
+        found[name] = pa.csv.read_csv(target)[f"p_{name}"].to_numpy()
+    np.testing.assert_allclose(found["no"], 1 - found["yes"], atol=1e-12)
+    assert np.ptp(found["yes"]) > 0.1
 
 
 def test_numpy_files(tmp_path: Path) -> None:
@@ -275,6 +291,8 @@ def test_mistakes_end_in_a_line_and_exit_code_two(tmp_path: Path, data: Path, st
         (("apply", tmp_path / "no.json", data, "-o", tmp_path / "n.csv"), "there is no file"),
         (("report", data, "-y", "animal", "--methods", "nope", "-o", tmp_path / "n.html"), "No calibrator is called"),
         (("evaluate", data), "give either --label"),
+        (("evaluate", data, "-y", "animal", "--level", "0.9995"), "Invalid value for '--level'"),
+        (("evaluate", data, "-y", "animal", "--level", "0.45"), "Invalid value for '--level'"),
         (("evaluate", data, "-y", "animal", "--frobnicate"), "No such option"),
     ]:
         result = run(*arguments)
@@ -338,6 +356,16 @@ def test_methods_lists_the_registry() -> None:
     assert [row["name"] for row in json.loads(ok("methods", "--json").stdout)] == names
     shown = ok("methods").stdout
     assert all(name in shown for name in names)
+    rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines()[1:] if line.strip()}
+    infos = {info.name: info for info in calibrant.list_calibrators()}
+    for name in ("ts", "platt", "affine", "isotonic", "auto"):
+        assert (
+            rows[name][0]
+            == {(True, True): "any", (True, False): "2", (False, True): "3+"}[
+                infos[name].binary, infos[name].multiclass
+            ]
+        )
+        assert rows[name][1] == ("all" if infos[name].streams else "sample")
 
 
 def test_report_writes_a_page_and_tells_the_verdict(tmp_path: Path, data: Path) -> None:

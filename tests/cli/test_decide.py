@@ -212,6 +212,24 @@ def test_intervals_are_columns(home: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(np.array(out[name], float), ends[:, end], rtol=1e-12)
 
 
+def test_thresholds_before_calibration_are_in_the_unit_of_the_file(tmp_path: Path) -> None:
+    """Nothing is calibrated: the threshold 1 / 21 is 4.762 in a file of percentages."""
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    lines = [f"{100 * q:.3f},{'yes' if rng.random() < q else 'no'}" for q in p]
+    (tmp_path / "t.csv").write_text("\n".join(["p_yes,y", *lines]))
+    ok("fit", tmp_path / "t.csv", "-y", "y", "-m", "none", "--cost", "fp=1,fn=20", "-o", tmp_path / "c.json")
+    told = ok("decide", tmp_path / "c.json", tmp_path / "t.csv", "-o", tmp_path / "out.csv").stdout
+    assert "Before calibration, in the column of 'yes': 4.762% corresponds to 4.762" in told
+
+
+def test_two_classes_of_venn_abers_need_no_further_record_for_intervals(home: Path, tmp_path: Path) -> None:
+    for name, code in (("two", 0), ("three", 2)):
+        cal, words = tmp_path / f"{name}.json", ["--interval", "0.9", "-o", tmp_path / f"{name}.csv"]
+        ok("fit", home / f"{name}.csv", "--label", "y", "-m", "venn-abers", "-o", cal)
+        assert run("apply", cal, home / f"{name}.csv", *words).exit_code == code
+
+
 def test_intervals_that_were_not_learned_and_wrong_levels_are_named(home: Path, tmp_path: Path) -> None:
     result = run("apply", home / "three.json", home / "three.csv", "--interval", "0.9", "-o", tmp_path / "out.csv")
     assert "was stored without intervals. `calibrant fit --intervals` stores what they need." in result.stderr

@@ -96,3 +96,11 @@ def test_labels_are_found_by_name() -> None:
     for columns, probs in ((["u", "v"], None), (["a", "p_a", "p_b"], ["p_*"])):
         with pytest.raises(RequestError, match="no label columns with matching probability columns were found"):
             label_pairs(columns, probs)
+
+
+def test_a_report_of_labels_is_called_like_its_file_and_takes_probabilities(table: Path) -> None:
+    page = table.with_name("r.html")
+    assert "report needs probabilities" in run("report", table, "--multilabel", "--logits", "-o", page, code=2)
+    assert "evaluate needs probabilities" in run("evaluate", table, "--multilabel", "--logits", code=2)
+    run("report", table, "--multilabel", "-o", page)
+    assert "labels.csv" in page.read_text().split("<h1", 1)[1].split("</h1>")[0]

@@ -8,12 +8,15 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import calibrant
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table_rows import RowReader
+from calibrant.inputs.words import RequestError
 from calibrant.workflows.applying import apply
+from calibrant.workflows.loading import load_calibrator
 from calibrant.workflows.stored_map import load_map, serving_cost
 
 P = np.random.default_rng(0).dirichlet(np.ones(3), 300)
@@ -77,3 +80,16 @@ def test_percentages_are_remembered(tmp_path):
     calibrant.save(fitted, tmp_path / "cal.json")
     assert load_map(tmp_path / "cal.json").percentages_
     assert not hasattr(load_map(tmp_path / "cal.json"), "feature_names_in_")
+
+
+def test_the_one_calibrator_of_a_classifier_is_loaded_and_several_are_refused(tmp_path):
+    X = np.log(P[:, :2])
+    for shared in (True, False):
+        made = calibrant.CalibratedClassifier(LogisticRegression(), method="ts", ensemble=not shared, cv=2).fit(X, Y)
+        calibrant.save(made, tmp_path / "cal.json")
+        if shared:
+            alone = load_calibrator(tmp_path / "cal.json")
+            np.testing.assert_array_equal(alone.classes_, ["a", "b", "c"])
+        else:
+            with pytest.raises(RequestError, match="the 2 calibrators of a CalibratedClassifier"):
+                load_calibrator(tmp_path / "cal.json")
