@@ -70,6 +70,13 @@ def test_files_side_by_side_may_have_their_columns_in_any_order(tmp_path: Path) 
     one, other = json.loads(made.stdout)["reports"]
     assert one["classes"] == other["classes"] == ["no", "yes"]
     assert one["metrics"] == other["metrics"]
+    said = ok("report", *files, "--label", "y", "--methods", "ts", "-o", tmp_path / "ab.html", "--force").stdout
+    assert said.startswith("a.csv: ")
+    assert "\n\nb.csv: " in said  # apart, so that what is said of one is not read as said of the other
+    assert "\n\nThey differ, more than by chance, in: nothing." in said
+    alone = ok("report", files[0], "--label", "y", "--methods", "ts", "-o", tmp_path / "a.html").stdout
+    assert "a.csv:" not in alone
+    assert "They differ" not in alone
 
 
 def test_files_with_other_classes_are_not_put_side_by_side(tmp_path: Path) -> None:
