@@ -156,6 +156,7 @@ def test_levels_are_features_that_are_zero_outside_them():
     problem = LevelProblem(y, z, places, levels, weight)
     within = (places[:, :, None] == np.arange(levels)).any(axis=1)
     theta = rng.normal(size=(k, 2 * levels))
+    assert problem.shape == theta.shape
     logits = z + within @ theta[:, :levels].T + (within @ theta[:, levels:].T) * z
     np.testing.assert_allclose(problem.logits(theta).T, logits, atol=1e-13)
     point = problem.at(theta)
@@ -258,6 +259,11 @@ def test_steps_that_are_too_long_are_damped_and_end():
         assert abs(end.theta[0]) < 1e-6
         assert end.n_iter < 40
     assert damped_newton(smooth_size, np.array([30.0]), enough=lambda at: False, max_iter=3).n_iter == 3
+    parabola = damped_newton(
+        lambda t: (float(t[0] ** 2), 2.0 * t, np.array([[2.0]])), np.array([3.0]), enough=lambda at: False, max_iter=0
+    )
+    assert parabola.decrement == pytest.approx(9.0)  # all that there is to gain
+    assert parabola.step == pytest.approx([-3.0])
     assert more_damping(0.0) == 1e-6
     assert more_damping(1.0) == 100.0
     assert less_damping(1.0) == 0.1

@@ -28,8 +28,8 @@ def test_expected_costs_are_sums_over_classes() -> None:
 
 
 def test_the_first_of_equally_cheap_actions_is_taken() -> None:
-    costs = np.array([[1.0, 1.0 - 1e-10, 2.0], [1.0, 1.0 - 1e-8, 2.0], [3.0, 2.0, 2.0], [0.0, 0.0, 0.0]])
-    assert cheapest(costs).tolist() == [0, 1, 1, 0]
+    costs = np.array([[1.0, 1.0 - 1e-10, 2.0], [1.0, 1.0 - 1.5e-9, 2.0], [3.0, 2.0, 2.0], [3.0, 0.0, 0.0]])
+    assert cheapest(costs).tolist() == [0, 1, 1, 1]
 
 
 def test_columns_in_another_order() -> None:

@@ -21,7 +21,7 @@ from calibrant.typing import FloatArray
 from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row, title
 from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
 from calibrant.writers.sql_statements import Value, number, query_in, row_by_row_of, select, update_by
-from calibrant.writers.sql_steps import Condition, Number, Row, SqlOperations, case, compare
+from calibrant.writers.sql_steps import Number, Row, SqlOperations, case, compare
 
 #: What the names of the ends of intervals end with.
 ENDS = ("_low", "_high")
@@ -115,7 +115,7 @@ def limits(written: str, *, dialect: str = "ansi", **options: object) -> list[st
     ]
 
 
-def _action(writer: SqlOperations, rule: CostTable, p: Sequence[Number], valid: Condition) -> Value:
+def _action(writer: SqlOperations, rule: CostTable, p: Sequence[Number], valid: Value) -> Value:
     """The name of the cheapest action, NULL where there is no prediction or no amount."""
     amounts = [Row([writer.cast(writer.dialect.quote(name))]) for name in rule.amounts]
     for amount in amounts:

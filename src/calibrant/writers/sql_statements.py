@@ -18,10 +18,17 @@ _TARGET, _QUERY = "target", "calibrated"
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A `template` of SQL with a place for each operand: other values, numbers, or texts that are SQL already."""
+    """A `template` of SQL with a place for each operand: other values, numbers, or texts that are SQL already.
+
+    A condition is written where it is used and never a column.
+    """
 
     template: str
     operands: tuple[Value | float | str, ...] = ()
+    condition: bool = False
+
+    def __and__(self, other: Value) -> Value:
+        return Value("{} AND {}", (self, other), condition=True)
 
 
 def select(dialect: Dialect, source: str, keep: Sequence[str], outputs: Sequence[tuple[Value, str]]) -> str:
@@ -52,9 +59,9 @@ class _Layers:
     def __init__(self, outputs: list[Value]) -> None:
         live = _in_order(outputs)
         uses: dict[Value, int] = dict.fromkeys(outputs, 1)
-        for value in live:
+        for value in reversed(live):
             for part in _operands(value):
-                uses[part] = uses.get(part, 0) + 1
+                uses[part] = uses.get(part, 0) + (uses[value] if value.condition else 1)
         needs: dict[Value, int] = {}
         self._layer: dict[Value, int] = {}
         self._bodies: dict[Value, str] = {}
@@ -64,7 +71,7 @@ class _Layers:
             texts = (self.texts[part] if isinstance(part, Value) else _text(part) for part in value.operands)
             body = value.template.format(*texts)
             # What reads the source itself is a column: the layers above see nothing but columns of the layer below.
-            if uses[value] > 1 or not any(True for _ in _operands(value)):
+            if not value.condition and (uses[value] > 1 or not any(True for _ in _operands(value))):
                 self._layer[value] = needs[value] + 1
                 self._bodies[value] = body
                 body = f"c{len(self._layer)}"

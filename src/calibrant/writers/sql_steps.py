@@ -7,7 +7,6 @@ their leaf. A row that is not a prediction (a NULL, a negative number, a sum oth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -38,33 +37,19 @@ _MANY = 30
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-@dataclass(frozen=True)
-class Condition:
-    """True or false: written where it is used, never a column."""
-
-    template: str
-    operands: tuple[Value | float | str, ...]
-
-    def __and__(self, other: Condition) -> Condition:
-        return compare("AND", self, other)
+def value(template: str, *operands: Value | float | str) -> Value:
+    """A template with these operands."""
+    return Value(template, operands)
 
 
-def value(template: str, *parts: Any) -> Value:
-    """A template filled with conditions, and with places for everything else."""
-    texts = [part.template if isinstance(part, Condition) else "{}" for part in parts]
-    operands = [part.operands if isinstance(part, Condition) else (part,) for part in parts]
-    return Value(template.format(*texts), tuple(operand for group in operands for operand in group))
-
-
-def compare(sign: str, left: Any, right: object) -> Condition:
+def compare(sign: str, left: Value | float | str, right: Value | float | str) -> Value:
     """A comparison of numbers or texts, or AND of conditions."""
-    made = value(f"{{}} {sign} {{}}", left, right)
-    return Condition(made.template, made.operands)
+    return Value(f"{{}} {sign} {{}}", (left, right), condition=True)
 
 
-def case(*branches: tuple[Condition | str, Number | str], of: Value | None = None, default: Any = None) -> Value:
+def case(*branches: tuple[Value | str, Number | str], of: Value | None = None, default: Any = None) -> Value:
     """The value of the first branch whose condition holds, or whose text is `of`."""
-    parts: list[object] = [part for branch in branches for part in branch]
+    parts: list[Value | float | str] = [part for branch in branches for part in branch]
     ends = " WHEN {} THEN {}" * len(branches) + ("" if default is None else " ELSE {}") + " END"
     parts += [] if default is None else [default]
     return value(f"CASE{ends}", *parts) if of is None else value(f"CASE {{}}{ends}", of, *parts)
@@ -275,7 +260,7 @@ class SqlOperations(Operations):
     def _by_number(self, text: Value, places: dict[str, int]) -> Value:
         """The place of the `plain_number` of a text, by functions of texts that every database has."""
 
-        def like(pattern: str) -> Condition:
+        def like(pattern: str) -> Value:
             return compare("LIKE", text, f"'{pattern}'")
 
         def formed(template: str, given: Value) -> Value:
@@ -292,7 +277,7 @@ class SqlOperations(Operations):
         negative, positive = (self._by_text(digits, keys, -1.0) for keys in (below, above))
         return case((like("%.%.%"), -1.0), (compare("=", digits, "''"), zero), (like("-%"), negative), default=positive)
 
-    def prepare(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Condition]:
+    def prepare(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Value]:
         """The row that the first step gets, uniform where it is not a prediction, and whether it is one."""
         if fitted.independent:
             x, valid = self._labels(fitted, given)
@@ -307,7 +292,7 @@ class SqlOperations(Operations):
         x = self.where(Row([marked]), x, 0.5 if fitted.independent else 1.0 / len(x.values))
         return (x if fitted.columns is None or len(given) == 1 else self.columns(x, fitted.columns)), marked
 
-    def _probabilities(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Condition]:
+    def _probabilities(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Value]:
         most = largest_allowed(len(given) == 1, fitted.renormalize, ROUNDING)
         x = Row([case((compare(">=", v, 0.0) & compare("<=", v, most), v)) for v in given])
         if len(given) == 1:
@@ -325,7 +310,7 @@ class SqlOperations(Operations):
             valid = self.each("abs", total - 1.0) <= ROUNDING
         return self.maximum(x / total, self.floor), valid.values[0]
 
-    def _labels(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Condition]:
+    def _labels(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Value]:
         """The probabilities that independent labels are not, and are, true."""
         least, most = (-_LARGEST, _LARGEST) if fitted.logits else (0.0, 1.0 + ROUNDING)
         x = Row([case((compare(">=", v, least) & compare("<=", v, most), v)) for v in given])
@@ -337,7 +322,7 @@ class SqlOperations(Operations):
             off = 1.0 - on
         return self.maximum(self.join([off, on]), self.floor), reduce(and_, map(_known, x.values))
 
-    def _logits(self, given: Row) -> tuple[Row, Condition]:
+    def _logits(self, given: Row) -> tuple[Row, Value]:
         known = given.map(lambda entry: case((compare("<=", entry, _LARGEST), entry)))
         top = self.largest(known)
         # A difference of numbers such as 1e308 and -1e308 is an error in some databases; it is never computed.
@@ -350,9 +335,9 @@ class SqlOperations(Operations):
         return self.maximum(logs, LOG_FLOOR).map(lambda entry: value("EXP({})", entry)), valid
 
 
-def _known(entry: Value) -> Condition:
+def _known(entry: Value) -> Value:
     """Whether an entry is not NULL."""
-    return Condition("NOT {} IS NULL", (entry,))
+    return Value("NOT {} IS NULL", (entry,), condition=True)
 
 
 def _polynomial(x: Number, coefficients: Sequence[Number]) -> Number:
