@@ -25,6 +25,7 @@ def test_overconfidence_is_found_and_mended(overconfident: Sample) -> None:
     assert report.verdict.tone == "bad"
     assert re.fullmatch(r"Claims [\d.]+%, right [\d.]+%: over-confident", report.verdict.headline)
     assert any(f"over-confident by {100 * gap:.1f} percentage points" in text for text in report.verdict.sentences)
+    assert report.verdict.sentences[-1].startswith("With all 1,000 rows calibration saves about ")
     assert report.test_before.p_value < 0.01 < report.test_after.p_value
     rows = {row.name: row for row in report.metrics}
     assert rows["log_loss"].before.value == pytest.approx(log_loss(overconfident.y, overconfident.proba))

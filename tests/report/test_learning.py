@@ -126,6 +126,7 @@ START = "With all 1,264 rows calibration saves about 6.1% of log loss; half of t
             "Half of the rows would do worse, so calibration may help with more rows.",
         ),
         (estimate(0.001, 0.005), estimate(0.0, 0.01), ""),
+        (Estimate(0.05, 0.0, 0.1, 0.95), estimate(0.0, 0.01), ""),
         (estimate(-0.1, 0.05), estimate(0.02, 0.01), ""),
         (estimate(0.061, 0.02), estimate(0.2, 0.1), START + "would be too few, so more are likely to help."),
         (
