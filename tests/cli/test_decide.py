@@ -221,6 +221,7 @@ def test_thresholds_before_calibration_are_in_the_unit_of_the_file(tmp_path: Pat
     ok("fit", tmp_path / "t.csv", "-y", "y", "-m", "none", "--cost", "fp=1,fn=20", "-o", tmp_path / "c.json")
     told = ok("decide", tmp_path / "c.json", tmp_path / "t.csv", "-o", tmp_path / "out.csv").stdout
     assert "Before calibration, in the column of 'yes': 4.762% corresponds to 4.762" in told
+    assert "further actions" not in told  # of two, both are shown
 
 
 def test_two_classes_of_venn_abers_need_no_further_record_for_intervals(home: Path, tmp_path: Path) -> None:

@@ -51,6 +51,10 @@ def test_scores_are_fitted_applied_watched_and_adapted(tmp_path: Path, credit: P
         labels = [row["outcome"] for row in csv.DictReader(file)]
     expected = get_calibrator("isotonic", input="scores").fit(score, labels).predict_proba(score)[:, 1]
     np.testing.assert_allclose(column(out, "score_p"), expected, atol=1e-12)
+    # Scores concern both classes, whatever their column is called.
+    renamed = write(tmp_path / "renamed.csv", score_defaulted=score)
+    assert run("apply", cal, renamed, "-o", tmp_path / "r.csv").exit_code == 0
+    np.testing.assert_allclose(column(tmp_path / "r.csv", "score_defaulted"), expected, atol=1e-12)
     watched = run("watch", cal, credit, "-y", "outcome", "--state", tmp_path / "state.json")
     assert watched.exit_code == 0, watched.output
     adapted = run("adapt", cal, "--prior", "defaulted=0.02,paid=0.98", "-o", tmp_path / "rare.json")
