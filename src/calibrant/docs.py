@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-Documented = TypeVar("Documented", bound=Callable[..., Any])
+Documented = TypeVar("Documented", bound=Callable[..., object])
 
 #: Defaults are read from each signature.
 SHARED = """

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Size:
             text += f", {total:,.10g} observations" if total < 1e9 else f", {total:.3g} observations"
         return text if self.groups is None else f"{text} in {self.groups:,} group{'' if self.groups == 1 else 's'}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, float]:
         """The known numbers by name."""
         known = {"rows": self.rows, "observations": self.total, "groups": self.groups}
         return {name: value for name, value in known.items() if value is not None}

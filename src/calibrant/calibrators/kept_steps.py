@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from calibrant.steps import Step
@@ -32,7 +32,7 @@ class _Made(NamedTuple):
 _MADE: WeakKeyDictionary[KeptSteps, _Made] = WeakKeyDictionary()
 
 
-def kept_steps(calibrator: KeptSteps, make: Callable[[Any], list[Step]]) -> list[Step]:
+def kept_steps(calibrator: KeptSteps, make: Callable[[object], list[Step]]) -> list[Step]:
     """What `make` gives for a fitted calibrator, asked for again only after an attribute was set or deleted."""
     made = _MADE.get(calibrator)
     if made is None:

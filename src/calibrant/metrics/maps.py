@@ -8,12 +8,12 @@ where temperature scaling would have done.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, Label
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -34,7 +34,7 @@ class CalibrationMap:
 
     before: AnyFloatArray
     after: AnyFloatArray
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
 
 
 def simplex_grid(n_steps: int) -> AnyFloatArray:
@@ -92,7 +92,7 @@ class CorrectionMatrix:
     """
 
     matrix: AnyFloatArray
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     n_left_out: int = 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -101,7 +100,7 @@ static void trees(const double *x, const int *features, const int *subtracted, c
         call, what, include = "row", "", ""
         if self.map.segments:
             call, what, include = "row, segments", _SEGMENTS_IN_WORDS, "\n#include <string.h>"
-        lists: dict[str, list[Any]] = {}
+        lists: dict[str, list[object]] = {}
         if self.map.rule is not None:
             what += _DECIDE_IN_WORDS
             lists = {"actions": self.map.rule.to_json()["actions"], "amounts": list(self.map.rule.amounts)}

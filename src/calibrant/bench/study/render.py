@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
@@ -179,7 +179,7 @@ def _cells(table: StudyTable, style: _Format) -> tuple[list[str], list[list[str]
     return [style.escape(str(name)) for name in values], rows, numeric
 
 
-def _marks(table: StudyTable, values: dict[str, list[Any]], shown: dict[str, list[str]]) -> dict[Cell, bool]:
+def _marks(table: StudyTable, values: dict[str, list[float]], shown: dict[str, list[str]]) -> dict[Cell, bool]:
     """Cells to set in bold (true) or italics."""
 
     def best_of(cells: list[Cell], best: Best) -> list[Cell]:
