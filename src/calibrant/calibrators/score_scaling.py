@@ -17,6 +17,7 @@ from calibrant.bins import quantiles
 from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.sample import Sample
+from calibrant.simplex import log_softmax
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.steps import Scale
 from calibrant.typing import FloatArray
@@ -29,7 +30,7 @@ _FAR = 10.0
 _FLATTEST = 0.01
 #: Logits stay below this, but for one row in a thousand: log-probabilities below -87 are cut off.
 _LARGEST_LOGIT, _BEYOND = 60.0, 1e-3
-#: Twice the log-likelihood that one direction is ahead of none or of the other: chance does so once in a hundred fits.
+#: Twice the log-likelihood that a direction is ahead of none: chance does so once in a hundred fits.
 _CLEAR = 6.63
 
 
@@ -109,8 +110,10 @@ def _one_column(u: FloatArray, sample: Sample) -> tuple[float, float, float]:
 
 
 def _several_columns(u: FloatArray, sample: Sample) -> tuple[float, float, float]:
-    """The inverse temperature of the better direction, with its sign, and how far it is ahead of the other."""
+    """The inverse temperature of the better direction, with its sign, and the evidence for a slope."""
     x = np.ascontiguousarray(u.T)
     rising, falling = (fit_inverse_temperature(sign * x, sample.y, sample.counts, prior=1.0) for sign in (1.0, -1.0))
-    ahead = 2.0 * sample.total * (falling[1] - rising[1])
-    return (rising[0] if ahead >= 0.0 else -falling[0]), 0.0, abs(ahead)
+    slope = rising[0] if rising[1] <= falling[1] else -falling[0]
+    # Against none, not against the other direction: the prior keeps both away from zero, and one is always ahead.
+    fit = log_softmax(slope * u)[np.arange(len(u)), sample.y]
+    return slope, 0.0, 2.0 * float(sample.each @ (fit + np.log(u.shape[1])))
