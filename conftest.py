@@ -1,8 +1,13 @@
-"""Modules whose doctests, and files whose tests, can only be collected where an optional package is installed."""
+"""What holds before anything is collected: threads, and modules that need an optional package."""
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
+
+# Processes that share the cores would wait for each other in products of small matrices.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _TORCH = (
     "calibrators/tensor_fitting.py",

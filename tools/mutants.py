@@ -53,9 +53,7 @@ _OPTIONAL = re.compile("torch|tensor|dask|partition")
 #: Functions compiled by numba, which coverage cannot trace.
 _COMPILED = re.compile(r"compiled\b|jit\b")
 #: Packages that take long to import and start no threads when imported: a forked process may use them.
-_PRELOADED = frozenset(
-    ["hypothesis", "jinja2", "matplotlib", "numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn"]
-)
+_PRELOADED = frozenset(["jinja2", "matplotlib", "numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn"])
 #: A mutant may make a loop endless: tests get ten times the seconds that they took, and this for imports.
 _START_SECONDS = 120
 
