@@ -31,7 +31,10 @@ def test_cases_with_a_row_of_unusual_weight(first: int) -> None:
     assert run(range(first, first + _BATCH), "single rows") == []
 
 
-@pytest.mark.parametrize("seed", [1223, 2129, 2954, 3016, 11281, 15080, 20049, 30069, 31463, 202534])
+@pytest.mark.parametrize(
+    "seed",
+    [1223, 2129, 2954, 3016, 11281, 15080, 20049, 30069, pytest.param(31463, marks=pytest.mark.slow), 202534],
+)
 def test_cases_that_once_failed(seed: int) -> None:
     """A floor under scaled logarithms, weights lost in rounding, a blend of one member, a loss without curvature, a
     held-out row without a probability."""
