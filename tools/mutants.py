@@ -142,6 +142,7 @@ class LineRecorder:
     def __init__(self, out: Path) -> None:
         self.out = out
         self.seconds: dict[str, float] = defaultdict(float)
+        self.failed: set[str] = set()
         worker = os.environ["PYTEST_XDIST_WORKER"]
         self.coverage = Coverage(data_file=str(out / f"{worker}.coverage"), source=[str(SOURCE)], config_file=False)
         self.worker = worker
@@ -160,12 +161,15 @@ class LineRecorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.seconds[report.nodeid] += report.duration
+        if report.failed:
+            self.failed.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
         self.coverage.stop()
         self.coverage.save()
         others = sorted({name for name in sys.modules if not name.startswith(("calibrant", "tests", "mutants", "_"))})
-        found = {"seconds": self.seconds, "modules": others}
+        passed = {test: seconds for test, seconds in self.seconds.items() if test not in self.failed}
+        found = {"seconds": passed, "modules": others}
         (self.out / f"{self.worker}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
@@ -225,6 +229,8 @@ class Lines:
                 found |= by_line.get(line, set())
         else:
             found = set().union(*by_line.values()) | {test for test in self.seconds if test.startswith(folder)}
+        # A test that fails without any change, for instance because it measures what is traced, cannot notice one.
+        found &= self.seconds.keys()
         order = sorted(found, key=lambda test: (not test.startswith(folder), self._size[test], test))
         chosen, total = [], 0.0
         for test in order:
