@@ -61,6 +61,7 @@ def test_a_command_that_is_stopped_while_it_writes(
     monkeypatch.setattr(sys, "argv", ["calibrant", command, *words])
     monkeypatch.chdir(folder)
     handlers = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background ignore interrupts
     try:
         with pytest.raises(SystemExit) as ended:
             main()
@@ -81,7 +82,8 @@ def test_a_signal_while_a_command_writes(folder: Path, command: str, number: int
     tmp_path = folder
     words, module, function = HELD_UP[command]
     program = (
-        f"import sys, time, importlib; sys.argv = ['calibrant', {command!r}, *{words!r}]\n"
+        f"import sys, time, importlib, signal; sys.argv = ['calibrant', {command!r}, *{words!r}]\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"setattr(importlib.import_module({module!r}), {function!r}, lambda *_, **__: time.sleep(600))\n"
         "from calibrant.cli import main; main()"
     )
