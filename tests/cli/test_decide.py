@@ -14,6 +14,7 @@ import pytest
 
 import calibrant
 from calibrant import DecisionRule
+from calibrant.cli.decide import score_text
 from tests.cli.test_commands import ok, run
 
 
@@ -57,6 +58,9 @@ def test_the_action_of_each_row_is_that_of_the_rule(home: Path, tmp_path: Path) 
     np.testing.assert_allclose(np.array(out.pop("expected_cost"), float), rule.expected_cost(p).min(axis=1), rtol=1e-9)
     assert not out
     assert "Choose 'ok' where the probability of 'fraud' is below 4.8%, 'fraud' above." in result.output
+    assert "Positive class: 'fraud' (--positive names the other one)" in result.output
+    given = ["--cost", "fp=1,fn=20", "--positive", "ok", "-o", tmp_path / "other.csv"]
+    assert "Positive class" not in ok("decide", home / "two.json", home / "new.csv", *given).output
     score = calibrant.load(home / "two.json").inverse(1 / 21).high
     assert f"Before calibration, in the column of 'fraud': 4.762% corresponds to {score:.4g}" in result.output
 
@@ -174,7 +178,19 @@ def test_the_positive_class_must_be_known(home: Path, tmp_path: Path) -> None:
     assert "which of 'no', 'yes' is the positive class? Name it with --positive" in run(*command).stderr
     ok(*command, "--positive", "no")
     assert calibrant.load(tmp_path / "c.json").rule_.table.numbers.tolist() == [[0.0, 1.0], [3.0, 0.0]]
-    assert "must be one of two classes; there are 'no', 'yes'" in run(*command, "--positive", "maybe", "-f").stderr
+    # A class that does not exist is an error also where no costs are given.
+    for words in (command, [*command[:6], *command[8:]]):
+        assert (
+            "no class is called 'maybe'; the classes are 'no', 'yes'" in run(*words, "--positive", "maybe", "-f").stderr
+        )
+
+
+@pytest.mark.parametrize(
+    ("score", "whole", "text"),
+    [(0.03024, 1, "0.03024"), (0.99999123, 1, "0.99999"), (1.0, 1, "1"), (99.99999, 100, "99.99999"), (0.5, 1, "0.5")],
+)
+def test_a_threshold_near_certainty_is_not_rounded_to_certainty(score: float, whole: float, text: str) -> None:
+    assert score_text(score, whole) == text
 
 
 def test_a_row_with_a_wrong_amount_is_named(home: Path, tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Rep
     assert section(unproven, "faults").note == "nothing proven"
     confused = section(ten, "confusion")
     listed = confused.values["listed"]
-    assert confused.note == (f"{listed[0][0]} with {listed[0][1]} most of all" if listed else "none beyond chance")
+    assert confused.note == (f"most between {listed[0][0]} and {listed[0][1]}" if listed else "none beyond chance")
 
 
 def test_why_fit_prints_another_loss_is_said_where_the_default_method_is_compared(rare: Report) -> None:

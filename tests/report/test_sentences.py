@@ -188,7 +188,10 @@ def test_single_rare_class_of_three() -> None:
     ("given", "said"),
     [
         (("ts", "ts", ["ts"]), "ts was asked for."),
-        (("auto", None, ["ts", "auto"]), "auto is the default method, and no other is better beyond chance."),
+        (
+            ("auto", None, ["ts", "auto"]),
+            "auto is the default method, and no other is better beyond chance, given how many were compared.",
+        ),
         (("ts", None, ["ts", "auto"]), "ts is better than the default method, auto, beyond chance."),
         (("none", None, ["ts", "auto"]), NOTHING_GAINED),
         (

@@ -41,10 +41,19 @@ def decide(
     if cost is None and not hasattr(fitted, "rule_"):
         raise CommandError(f"{calibrator} holds no decision rule: give the costs of actions, as in --cost fp=1,fn=20")
     rule = fitted.rule_ if cost is None else rule_of(fitted, cost, positive)
+    assumed = cost is not None and cost.startswith(("fp=", "fn=")) and positive is None
     done, values = write_rows(fitted, file, out, table, renormalize, suffix=suffix, rule=rule)
     actions = {str(name): count for name, count in done.actions.items()}
     found = {"actions": actions, "expected_cost": done.cost, "rule": rule.describe()}
-    out.tell(values | found, _words(out.output, done, rule, fitted))
+    lines = _words(out.output, done, rule, fitted)
+    if assumed:
+        lines.insert(1, f"Positive class: {fitted.classes_.tolist()[1]!r} (--positive names the other one)")
+    out.tell(values | found, lines)
+
+
+def score_text(score: float, whole: float) -> str:
+    """A score in four digits, or as many as tell it from the largest one."""
+    return next(text for digits in range(4, 18) if float(text := f"{score:.{digits}g}") < whole or score >= whole)
 
 
 def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:
@@ -63,7 +72,9 @@ def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:
     except ValueError:  # many classes, amounts, or a map without an inverse
         return lines
     unit = 100.0 if getattr(fitted, "percentages_", False) else 1.0
-    said = [f"{100 * one.high:.4g}% corresponds to {unit * score:.4g}" for one, score in zip(ranges, scores)]
+    said = [
+        f"{100 * one.high:.4g}% corresponds to {score_text(unit * score, unit)}" for one, score in zip(ranges, scores)
+    ]
     second = fitted.classes_.tolist()[1]
     if not said or done.classes[-1] != second:
         return lines

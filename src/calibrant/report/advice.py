@@ -136,7 +136,7 @@ def why_chosen(
     if recommended == "none":
         return NOTHING_GAINED
     if recommended == DEFAULT:
-        start = f"{DEFAULT} is the default method, and no other is better beyond chance."
+        start = f"{DEFAULT} is the default method, and no other is better beyond chance, given how many were compared."
         return start if gains else f"{NOTHING_GAINED} {DEFAULT}, the default method, does no harm."
     if DEFAULT in compared:
         return f"{recommended} is better than the default method, {DEFAULT}, beyond chance."

@@ -178,9 +178,9 @@ def confusion(report: Report) -> Section | None:
         names = [report.classes[column] for column in confused]
         matrix = drawn(figures.correction_matrix(found.matrix[np.ix_(confused, confused)], names))
     listed = largest_corrections(found, report.classes)
-    note = f"{listed[0][0]} with {listed[0][1]} most of all" if listed else "none beyond chance"
+    note = f"most between {listed[0][0]} and {listed[0][1]}" if listed else "none beyond chance"
     values = {"matrix": matrix, "confused": len(confused), "listed": listed}
-    return Section("confusion", "Which classes are confused", note, values)
+    return Section("confusion", "What is corrected between classes", note, values)
 
 
 def binary_map(report: Report) -> Section | None:
@@ -282,7 +282,7 @@ def differing_classes(differ: int, judged: int, k: int) -> str:
     if not differ:
         return f"No diagrams: of {of} none is off beyond chance for {k} classes."
     if differ == judged == k:
-        return "All classes are off beyond chance."
+        return "Before calibration, all classes are off beyond chance."
     of = f"{judged} classes" if judged == k else of
     return (
         f"Shown are {differ} of {'the ' if judged == k else ''}{of}: those that are off beyond chance for {k} classes."

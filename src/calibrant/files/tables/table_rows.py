@@ -89,6 +89,8 @@ class RowReader:
                 raise
             raise located(error, self.table, self.layout.label) from error
         texts = [str(label) for label in found.classes]
+        if self.layout.positive is not None and self.layout.positive not in texts:
+            raise RequestError(f"no class is called {self.layout.positive!r}; the classes are {list_names(texts)}")
         if found.by_order and len(found.names) == 1 and self.layout.positive in texts:
             other, own = found.classes if self.layout.positive == texts[1] else found.classes[::-1]
             found = replace(found, classes=(other, own), by_order=False)
