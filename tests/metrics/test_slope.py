@@ -9,8 +9,9 @@ from scipy.special import log_softmax, logit, softmax
 from scipy.stats import kstest
 from sklearn.linear_model import LogisticRegression
 
+from calibrant.inputs.samples import check_sample
 from calibrant.metrics import calibration_loss, calibration_slope, confidence_interval, log_loss, miscalibration
-from calibrant.metrics.slope import RIDGE, LinearRecalibration, SlopeScore, slope_interval
+from calibrant.metrics.slope import RIDGE, LinearRecalibration, SlopeScore, separate, slope_interval
 from calibrant.sample import Sample
 from tests.samples import draw_labels, sharpened
 
@@ -264,3 +265,17 @@ def test_the_score_test_just_rejects_at_the_ends_of_the_interval(seed: int) -> N
     for end, sign in ((found.low, 1.0), (found.high, -1.0)):
         at = model.fit(slope=False, start=np.append(fitted[:-1], end))
         assert SlopeScore(model.scores(at)).signed() == pytest.approx(sign * 1.959964, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+def test_the_parts_add_up_to_what_is_saved_also_with_probabilities_of_zero() -> None:
+    rng = np.random.default_rng(1)
+    true = rng.dirichlet(np.full(4, 0.3), 500)
+    y = (true.cumsum(axis=1) > rng.random((500, 1))).argmax(axis=1)
+    votes = np.stack([rng.multinomial(20, row) for row in 0.5 * true + 0.125]) / 20  # a timid forest of twenty trees
+    before = check_sample(y, votes)
+    after = before.with_values(true, logs=False)
+    assert np.count_nonzero(votes[np.arange(500), y] == 0) > 0
+    found = separate(before, after)
+    saved = log_loss(y, votes) - log_loss(y, after.proba)
+    assert found.means.gain + found.slope.gain + found.rest.gain == pytest.approx(saved, abs=1e-9)

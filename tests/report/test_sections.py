@@ -269,7 +269,7 @@ def test_classes_that_differ_have_a_panel_with_name_and_rows(ten: Report) -> Non
             "No diagrams: of the 12 classes with the largest miscalibration none is off beyond chance for 100",
         ),
         (0, 4, 4, "No diagrams: of all classes none is off beyond chance for 4 classes."),
-        (4, 4, 4, "All classes are off beyond chance."),
+        (4, 4, 4, "Before calibration, all classes are off beyond chance."),
         (2, 4, 4, "Shown are 2 of the 4 classes: those that are off beyond chance for 4 classes."),
         (3, 12, 100, "Shown are 3 of the 12 classes with the largest miscalibration: those that are off beyond chance"),
     ],

@@ -303,7 +303,9 @@ def separate(data: Sample, after: Sample, level: float = 0.95) -> Miscalibration
     shifted = model.fit(slope=False)
     tilted = model.fit(start=shifted)
     fits = [model.identity, shifted, model.fit(means=False), tilted]
-    losses = [model.evaluate(theta)[0] for theta in fits]
+    # Losses as the metric has them, bounded for a probability of zero, so that the parts add up to what is saved.
+    fitted = [data.with_values(model.evaluate(theta)[1], logs=False) for theta in fits]
+    losses = [float(data.each @ log_loss_rows(part)) / data.total for part in fitted]
     of_slope = SlopeScore(model.scores(shifted))
     costs = [loss + q * of_slope.cost() for loss, q in zip(losses, (0, k - 1, 1, k))]
     best = int(np.argmin(costs))
@@ -311,7 +313,7 @@ def separate(data: Sample, after: Sample, level: float = 0.95) -> Miscalibration
     saved_by_means = max(costs[0] - costs[1], 0.0) if best in (1, 3) else 0.0
     asis = model.scores(model.identity)
     inverse = np.linalg.pinv(asis.covariance()[:-1, :-1], rcond=1e-10, hermitian=True)
-    linear = data.with_values(model.evaluate(fits[best])[1], logs=False)
+    linear = fitted[best]
     saved = log_loss_rows(linear) + (costs[best] - losses[best]) - log_loss_rows(after)
     return Miscalibration(
         _part(saved_by_means, asis, lambda scores: float(scores[:-1] @ inverse @ scores[:-1]), k - 1),
