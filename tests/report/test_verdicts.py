@@ -230,7 +230,7 @@ def test_headlines_of_two_classes(given: dict[str, Any], tone: str, headline: st
         # A gap that may be chance, or that points the other way, is not in the headline.
         (faults(frequencies([1] * 3, [1] * 3), 0.5, slope=CLEAR), NONE, "The predictions are too extreme"),
         (
-            faults(frequencies([1] * 3, [1] * 3), 2.0, slope=CLEAR),
+            faults(frequencies([1] * 3, [1] * 3), 1.5, slope=CLEAR),
             estimate(0.1, 0.05, 0.15),
             "The predictions are too close to the average",
         ),
