@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logit, softmax
-from scipy.stats import kstest
+from scipy.stats import kstest, ttest_1samp
 from sklearn.linear_model import LogisticRegression
 
 from calibrant.inputs.samples import check_sample
@@ -279,3 +279,15 @@ def test_the_parts_add_up_to_what_is_saved_also_with_probabilities_of_zero() -> 
     found = separate(before, after)
     saved = log_loss(y, votes) - log_loss(y, after.proba)
     assert found.means.gain + found.slope.gain + found.rest.gain == pytest.approx(saved, abs=1e-9)
+
+
+def test_the_rest_of_calibrated_predictions_is_judged_by_students_t() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 400)
+    y = (rng.random(400) < p).astype(int)
+    other = np.clip(p + 0.1 * np.sin(20 * p), 0.01, 0.99)
+    before = check_sample(y, p)
+    found = separate(before, before.with_values(np.column_stack([1 - other, other]), logs=False))
+    assert (found.means.gain, found.slope.gain) == (0.0, 0.0)  # so that all is in the rest
+    saved = np.log(np.where(y == 1, other, 1 - other)) - np.log(np.where(y == 1, p, 1 - p))
+    assert found.rest.statistic == pytest.approx(ttest_1samp(saved, 0.0).statistic, rel=1e-9)
