@@ -150,3 +150,21 @@ def _defined(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom | ast.Import):
             found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     return found
+
+
+def test_every_module_is_imported_or_named_by_another() -> None:
+    imported = {item.module for item in house.walk()}
+    named = {
+        part
+        for tree in house.trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for part in node.value.replace(":", ".").split(".")
+    }
+    doors = (*house.DOORS, "demo", "cli")
+    alone = [
+        module
+        for module, path in KNOWN.items()
+        if path.name != "__init__.py" and house.room(module) not in doors and module not in imported
+    ]
+    assert [module for module in alone if module.rpartition(".")[2] not in named] == []
