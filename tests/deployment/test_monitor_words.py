@@ -9,9 +9,9 @@ import pytest
 
 from calibrant import CalibrationMonitor
 from calibrant.deployment.monitoring import findings
-from calibrant.deployment.monitoring.bets import log_shares, segment_names
 from calibrant.deployment.monitoring.findings import Change, Repair
-from calibrant.deployment.monitoring.monitor import factor, strength
+from calibrant.deployment.monitoring.monitor_results import factor, strength
+from calibrant.deployment.monitoring.segment_bets import log_shares, segment_names
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
 from calibrant.sample import Sample

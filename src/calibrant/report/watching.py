@@ -7,7 +7,7 @@ from datetime import datetime
 from calibrant import __version__
 from calibrant.deployment import CalibrationMonitor
 from calibrant.deployment.monitoring.findings import Repair
-from calibrant.deployment.monitoring.monitor import factor
+from calibrant.deployment.monitoring.monitor_results import factor
 from calibrant.plots import report_figures as figures
 from calibrant.report.layout import drawn, fill
 

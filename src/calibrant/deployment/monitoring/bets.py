@@ -19,17 +19,14 @@ expectation it can have then, which leaves a supermartingale.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.deployment.segments.columns import Columns, is_numeric, level_codes, level_name
-from calibrant.inputs.segments import read_segments, texts_of
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, log_softmax
-from calibrant.typing import AnyArray, FloatArray, IntArray
+from calibrant.typing import FloatArray, IntArray
 
 #: What the bettors believe: shifts of a class's log-odds, and logarithms of the slope b. Each is twice the one before:
 #: one of them is within a factor of 1.4 of any change between the ends.
@@ -176,50 +173,3 @@ def log_mean(x: FloatArray) -> FloatArray:
 def log_sum(x: FloatArray) -> FloatArray:
     """Logarithm of the sum of ``exp(x)`` along the last axis; scipy's is many times slower for a few numbers."""
     return np.logaddexp.reduce(x, axis=-1)
-
-
-#: Segments with bets of their own; later ones share the bets on `OTHER`. The last of 50 still has a hundredth of a
-#: percent of the capital (`log_shares`).
-MOST_SEGMENTS, OTHER = 50, "(other)"
-#: Share of the capital that is bet on segments, if there are any: an alarm of all rows takes 1.5 times the evidence.
-_ON_SEGMENTS = 1.0 / 3.0
-
-
-def segment_names(segments: object, n: int, columns: Columns) -> tuple[list[str], AnyArray]:
-    """The columns of segments, and the name of each row's segment in each, (n, c).
-
-    `columns` are those that the calibrator takes, if it takes any: others are left out, and numbers are named by bins.
-    """
-    frame = read_segments(segments, n)
-    chosen = list(columns) or list(frame)
-    names = np.empty((n, len(chosen)), dtype=object)
-    for place, name in enumerate(chosen):
-        texts = texts_of(frame[name])
-        if name in columns:
-            codes = level_codes(frame, {name: columns[name]})[:, 0].tolist()
-            if is_numeric(columns[name]):
-                names[:, place] = [level_name(name, columns[name], code) for code in codes]
-                continue
-            texts = [str(columns[name][code]) if code >= 0 else text for code, text in zip(codes, texts)]
-        before = "" if len(chosen) == 1 else f"{name} = "
-        names[:, place] = [f"{before}{text}" if text else f"{name} missing" for text in texts]
-    return chosen, names
-
-
-def limited_names(names: AnyArray, known: Iterable[str]) -> AnyArray:
-    """The names of segments, with those beyond the first `MOST_SEGMENTS` as one."""
-    seen = set(known)
-    for name in dict.fromkeys(names.ravel().tolist()):
-        if name not in seen and len(seen) < MOST_SEGMENTS:
-            seen.add(name)
-        elif name not in seen:
-            names[names == name] = OTHER
-    return names
-
-
-def log_shares(names: Iterable[str]) -> dict[str | None, float]:
-    """Logarithms of the shares of the capital: the m-th segment to appear has 1 / (m (m + 1)) of the segments' part."""
-    shares: dict[str | None, float] = {None: float(np.log(1.0 - _ON_SEGMENTS))}
-    for m, name in enumerate(names, 1):
-        shares[name] = float(np.log(_ON_SEGMENTS / (m * (m + 1))))
-    return shares

@@ -11,53 +11,33 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.deployment.inputs import batch as batch_rows
 from calibrant.deployment.inputs import batch_of, check_calibrator
-from calibrant.deployment.monitoring.bets import (
-    Bets,
-    LeadingBet,
-    classes_bet_on,
-    limited_names,
-    log_mean,
-    log_shares,
-    log_sum,
-    segment_names,
-)
-from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, measure
 from calibrant.deployment.monitoring.history import (
     BatchLog,
     Entry,
     History,
     Recent,
     Record,
-    Seen,
     group_marks,
     latest_groups,
 )
-from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
-from calibrant.deployment.monitoring.periods import missing_words
+from calibrant.deployment.monitoring.label_free import Drift, Performance
+from calibrant.deployment.monitoring.monitor_results import MonitorResults
+from calibrant.deployment.monitoring.segment_bets import SegmentBets
 from calibrant.deployment.monitoring.stored import LARGE, VERSION, as_json, read_core, read_state, upgraded
 from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.metrics.result_types import Estimate
-from calibrant.numerals import class_text, count, percent, power_of_ten
 from calibrant.runtime import canonical, checksum
 from calibrant.sample import Sample
 from calibrant.threads import limit
-from calibrant.typing import AnyArray, FloatArray, TableLike
+from calibrant.typing import TableLike
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 FORMAT = "calibrant monitor"
 
-#: Jeffreys' scale of evidence, which Vovk and Wang (2021) use for evidence of this kind: powers of ten, and words.
-_SCALE = ((0.0, "none"), (0.5, "hardly any"), (1.0, "substantial"), (1.5, "strong"), (2.0, "very strong"))
-_TOP_OF_SCALE = "decisive"
-#: Observations after which evidence is added up and an alarm may be raised; a larger batch is handled in such blocks.
-#: The delays of docs/monitoring.md were measured with it.
-_BLOCK = 500
 
-
-class CalibrationMonitor:
+class CalibrationMonitor(MonitorResults):
     """Watches a calibrator in use, batch by batch, and says when, where and how it went wrong.
 
     If labels follow the calibrated probabilities and rows are independent, or groups are where they are given, the
@@ -137,11 +117,9 @@ class CalibrationMonitor:
         self.alpha, self.tolerance = float(alpha), float(tolerance)
         self.classes_ = self.calibrator.classes_
         k = len(self.classes_)
-        self._bets: dict[str | None, Bets] = {None: Bets.start(k)}
-        # The columns of segments: none before the first batch, empty if there are no segments.
-        self._columns: list[str] | None = None
+        self._bets = SegmentBets(k, self.alpha, self.tolerance)
         self._recent, self._performance = Recent.start(self.classes_), Performance.start(k)
-        self.history_, self.labelled_ = History(), Seen()
+        self.history_ = History()
         self.drift_ = None
         if reference is not None:
             self.drift_ = Drift.start(batch_of(self.calibrator, reference, ("P", "segments"), "reference"))
@@ -149,11 +127,6 @@ class CalibrationMonitor:
         self._batches = BatchLog()
         #: Checksum of the latest file with a repaired calibrator that `calibrant watch` wrote.
         self.repaired_: str | None = None
-        self.alarm_, self.alarm_row_, self._blame = False, None, None
-
-    drift_: Drift | None
-    alarm_row_: int | None
-    _blame: tuple[str, int, str | None, int] | None
 
     @describe_parameters
     def update(
@@ -258,19 +231,17 @@ class CalibrationMonitor:
             self._batches.check(name, entry, late=late)
             before = {**self._core(), "groups_brought": 0}
         if data.n_rows:
-            names = self._segment_names(*segments)[data.rows]
+            names = self._bets.names(*segments, getattr(self.calibrator, "segment_columns_", {}))[data.rows]
             before["groups_brought"] = self._compare_groups(groups)
             with limit():
-                for part in data.parts(_BLOCK):
-                    self._bet(data.take(part), names[part])
+                self._bets.update(data, names)
             self._recent.add(data, names)
         if not late:
             if self.drift_ is not None:
                 self.drift_.update(seen, self.alpha, self.seen_.rows)
             self._performance.update(seen)
         self.history_.add(Record.of(seen, data, self.log_evidence_, name, late=late))
-        k, bets = len(self.classes_), self._bets[None].active.size
-        self._batches.add(entry, before, 3 * bets * len(self._bets) + k * k)
+        self._batches.add(entry, before, self._bets.size + len(self.classes_) ** 2)
         return self
 
     def rewind(self, batch: str) -> list[str]:
@@ -325,164 +296,6 @@ class CalibrationMonitor:
         self._latest_groups = latest_groups(self._latest_groups, marks)
         return len(marks)
 
-    def _segment_names(self, segments: object, n: int) -> AnyArray:
-        columns: list[str] = []
-        names = np.empty((n, 0), dtype=object)
-        if segments is not None:
-            columns, names = segment_names(segments, n, getattr(self.calibrator, "segment_columns_", {}))
-        if self._columns not in (None, columns):
-            which = f"has segments by {', '.join(columns)}" if columns else "lacks segments"
-            before = f"by {', '.join(self._columns or ())}" if self._columns else "had none"
-            raise ValueError(
-                f"This batch {which}, unlike those before ({before}): the starting evidence is divided among segments "
-                "once."
-            )
-        self._columns = columns
-        return limited_names(names, (name for name in self._bets if name is not None))
-
-    def _bet(self, data: Sample, names: AnyArray) -> None:
-        """Bet on a block of rows, and look whether the alarm is due."""
-        k = data.n_classes
-        for name in dict.fromkeys([None, *names.ravel().tolist()]):
-            rows = data if name is None else data.take((names == name).any(axis=1))
-            self._bets.setdefault(name, Bets.start(k)).update(rows, self.tolerance, self.rows_)
-        self.labelled_ = self.labelled_.plus(data)
-        if not self.alarm_ and self.log_evidence_ >= -np.log(self.alpha):
-            self.alarm_, self.alarm_row_ = True, self.rows_
-            segment, bet = self._leading_bet()
-            self._blame = bet.kind, bet.column, segment, bet.since
-
-    def _leading_bet(self) -> tuple[str | None, LeadingBet]:
-        """The segment and the bet with the largest capital."""
-        shares = self._log_shares()
-        leading = {name: bets.leading(len(self.classes_)) for name, bets in self._bets.items()}
-        best = max(leading, key=lambda name: leading[name].log_capital + shares[name])
-        return best, leading[best]
-
-    def _log_shares(self) -> dict[str | None, float]:
-        """Logarithms of the shares of the capital."""
-        return log_shares(name for name in self._bets if name is not None) if self._columns else {None: 0.0}
-
-    @property
-    def rows_(self) -> int:
-        """Number of labelled rows."""
-        return self.labelled_.rows
-
-    @property
-    def seen_(self) -> Seen:
-        """All rows, with labels or without."""
-        return self._performance.seen
-
-    @property
-    def log_evidence_(self) -> float:
-        """Logarithm of the evidence against the calibrator."""
-        shares = self._log_shares()
-        parts = [self._bets[name].log_evidence() + share for name, share in shares.items()]
-        # What is set aside for segments that have not appeared yet.
-        idle = -np.expm1(min(float(log_sum(np.array(list(shares.values())))), 0.0))
-        return float(log_sum(np.array([*parts, np.log(idle)] if idle > 0.0 else parts)))
-
-    @property
-    def evidence_(self) -> dict[str, Any]:
-        """Logarithm of the evidence for each kind of change, class and segment."""
-        classes, slope = self._bets[None].log_means()
-        columns = classes_bet_on(len(self.classes_))
-        return {
-            "frequencies": float(log_mean(classes)),
-            "slope": slope,
-            "classes": dict(zip(self.classes_[columns].tolist(), classes.tolist())),
-            "segments": {name: bets.log_evidence() for name, bets in self._bets.items() if name is not None},
-        }
-
-    @property
-    def change_(self) -> Change | None:
-        """What the alarm is about; None without one."""
-        if self._blame is None:
-            return None
-        kind, column, segment, since = self._blame
-        data = self._recent.take(self.rows_ - since, segment)
-        kind, column, predicted, found = measure(kind, column, data)
-        label = None if kind == "slope" else self.classes_.tolist()[column]
-        began = self.history_.name_at(since)
-        return Change(kind, label, segment, since, data.n_rows, str(data), predicted, found, began)
-
-    def repair(self) -> Repair | None:
-        """The smallest repair that removes the change, fitted to the labelled rows since it began; None if none is.
-
-        `Repair.calibrator` is the repaired calibrator. Watch it with a monitor of its own.
-        """
-        if self._blame is None:
-            return None
-        _, _, segment, since = self._blame
-        with limit():
-            return fit_repair(self.calibrator, self._recent.take(self.rows_ - since, segment), segment)
-
-    @property
-    def performance_(self) -> dict[str, Estimate]:
-        """Accuracy, log loss and Brier score that the calibrated probabilities imply, without labels."""
-        return self._performance.estimates()
-
-    @property
-    def confusion_(self) -> FloatArray:
-        """Expected number of observations of each predicted class (rows) and true class (columns), without labels."""
-        return self._performance.confusion
-
-    def summary(self) -> str:
-        """The findings in words."""
-        unit = "rows" if self.labelled_.groups == self.labelled_.rows else "groups"
-        lines = []
-        if self.alarm_:
-            when = self.history_.name_at((self.alarm_row_ or 1) - 1)
-            when = f" ({when})" if when else ""
-            stays = "It stays on: watch a repaired calibrator with a new monitor, or a new --state."
-            lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows{when}. {stays}", str(self.change_)]
-        elif self.rows_:
-            lines.append(f"No alarm: not enough evidence for one. {self._sign()}")
-        lines += [
-            f"Evidence against the calibrator: {factor(self.log_evidence_)} ({strength(self.log_evidence_)}); it "
-            f"starts at 1. The alarm is raised at {1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are "
-            f"independent, that happens with probability {percent(self.alpha)} at most, however often you look.",
-            f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
-        ]
-        if self._performance.seen.rows:
-            parts = (f"{METRICS[name]} {value.value:.4f}" for name, value in self.performance_.items())
-            lines.append(f"Expected without labels, if the calibrator is right: {', '.join(parts)}.")
-        if self.drift_ is not None and self.drift_.batches:
-            found = f"drifted, since about row {self.drift_.since:,}" if self.drift_.found else "show no drift"
-            lines.append(f"Predictions {found} (p-value of the latest batch: {self.drift_.p_value:.2g}).")
-        if missing := self.history_.missing():
-            lines.append(missing_words(missing))
-        return "\n".join(lines)
-
-    def batch_table(self, latest: int = 6) -> list[list[str]]:
-        """The latest batches with expected and observed counts, as rows of text under a header.
-
-        Counted are labelled rows of the second class, or of more than two classes those that were predicted right.
-        """
-        counted = class_text(self.classes_[1]) if len(self.classes_) == 2 else "predicted right"
-        head = ["batch", "rows", "with labels", f"{counted}: expected", "observed", "evidence"]
-        table = [head]
-        for record in self.history_.records[-latest:]:
-            counts = ("" if value is None else count(value) for value in (record.expected_count, record.observed_count))
-            sizes = f"{max(record.rows, record.labelled):,}", f"{record.labelled:,}"
-            table.append([record.name or "no name", *sizes, *counts, factor(record.log_evidence)])
-        return table
-
-    def _sign(self) -> str:
-        """The strongest sign of a change that there is, in words."""
-        segment, bet = self._leading_bet()
-        parts = self.evidence_
-        value = parts["slope"] if bet.kind == "slope" else parts["frequencies"]
-        value = value if segment is None else parts["segments"][segment]
-        if value <= 0.0:
-            return "There is no sign of a change, which does not prove that there is none."
-        where = "" if segment is None else f" in the segment {segment}"
-        if bet.kind == "slope":
-            what = f"the probabilities are too {'close to the average' if bet.more else 'extreme'}"
-        else:
-            what = f"{self.classes_.tolist()[bet.column]} occurs {'more' if bet.more else 'less'} often than predicted"
-        return f"The strongest sign: {what}{where} ({factor(value)})."
-
     @property
     def state_(self) -> dict[str, Any]:
         """Everything in terms of JSON, with the checksum of the calibrator's map."""
@@ -506,18 +319,26 @@ class CalibrationMonitor:
             "labelled": as_json(self.labelled_),
             "alarm": self.alarm_,
             "alarm_row": self.alarm_row_,
-            "blame": as_json(self._blame),
-            "segment_columns": self._columns,
-            "bets": as_json(list(self._bets.items())),
+            "blame": as_json(self._bets.blame),
+            "segment_columns": self._bets.columns,
+            "bets": as_json(list(self._bets.by_segment.items())),
             "performance": as_json(self._performance),
             "drift": as_json(self.drift_),
         }
 
     def _restore(self, found: dict[str, Any]) -> None:
         """Take over what `_core` gave."""
-        self.labelled_, self.alarm_, self.alarm_row_ = found["labelled"], found["alarm"], found["alarm_row"]
-        self._blame = None if found["blame"] is None else tuple(found["blame"])
-        self._columns, self._bets = found["segment_columns"], dict(found["bets"])
+        blame = None if found["blame"] is None else tuple(found["blame"])
+        self._bets = SegmentBets(
+            len(self.classes_),
+            self.alpha,
+            self.tolerance,
+            dict(found["bets"]),
+            found["segment_columns"],
+            found["labelled"],
+            found["alarm_row"],
+            blame,
+        )
         self._performance, self.drift_ = found["performance"], found["drift"]
 
     @classmethod
@@ -549,21 +370,6 @@ class CalibrationMonitor:
         monitor.history_, monitor._batches = found["history"], found["batches"]
         monitor.repaired_ = state.get("repaired")
         return monitor
-
-
-def factor(log_capital: float) -> str:
-    """Capital as text."""
-    if log_capital > np.log(1e7):
-        exponent = np.floor(log_capital / np.log(10.0))
-        return f"{np.exp(log_capital - exponent * np.log(10.0)):.1f} × {power_of_ten(int(exponent))}"
-    capital = float(np.exp(log_capital))
-    return f"{capital:,.0f}" if capital >= 10.0 else f"{capital:.2f}"
-
-
-def strength(log_evidence: float) -> str:
-    """Evidence in a word, on Jeffreys' scale."""
-    powers = log_evidence / np.log(10.0)
-    return next((word for bound, word in _SCALE if powers <= bound), _TOP_OF_SCALE)
 
 
 def map_checksum(calibrator: BaseEstimator) -> str:
