@@ -8,7 +8,7 @@ nothing is lost to rounding next to 0 and 1.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import BaseCrossValidator, LeaveOneOut, StratifiedGroupKFold, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils import Bunch, Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -26,15 +26,14 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.calibrators.registry import calibrator_info, get_calibrator
+from calibrant.classifier.fold_rows import calibration_rows, check_test_parts, label_splits, split_rows
 from calibrant.classifier.pair import (
     CalibratedPair,
     LabelPair,
-    check_several_groups,
     common_map,
     fit_calibrator,
     fit_fold,
     fit_label_pairs,
-    label_splits,
     log_scores,
     response_method,
 )
@@ -317,43 +316,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         to_split = {} if groups is None else {"groups": groups}
         return Bunch(estimator=Bunch(fit=to_fit), splitter=Bunch(split=to_split))
 
-    def _splits(
-        self, X: object, labels: AnyArray, groups: IntArray | None, params: Mapping[str, object]
-    ) -> tuple[BaseCrossValidator, list[tuple[IntArray, IntArray]]]:
-        """The splitter, and the rows of the two parts of each fold."""
-        splitter, rows = check_cv(self.cv, labels, classifier=True), np.arange(len(labels))
-        own = self.cv is None or isinstance(self.cv, Integral)
-        if own:  # the splitter is ours, and so are its groups
-            params = {}
-        if groups is not None and own:
-            n_groups = len(np.unique(groups))
-            check_several_groups(n_groups)
-            n_splits = min(splitter.get_n_splits(), n_groups)
-            splitter, params = StratifiedGroupKFold(n_splits), {"groups": groups}
-        try:
-            with warnings.catch_warnings():
-                if own:
-                    warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-                splits = [(rows[train], rows[test]) for train, test in splitter.split(X, labels, **params)]
-        except (TypeError, ValueError) as error:
-            if "groups" in params or "groups" not in str(error):
-                raise
-            raise ValueError(
-                f"{type(splitter).__name__} splits by group, but no groups were given: pass the group of each row as "
-                "fit(X, y, groups=...)."
-            ) from error
-        classes, counts = np.unique(labels, return_counts=True)
-        if own and counts.min() < len(splits):
-            label, least = classes.tolist()[counts.argmin()], int(counts.min())
-            rare = f"{least} rows have" if least > 1 else "one row has"
-            fewer = f"Use fewer folds, as in cv={least}, or more rows." if least > 1 else "Use more rows."
-            warnings.warn(
-                f"Only {rare} the label {label!r}, and there are {len(splits)} folds: some lack this label. {fewer}",
-                CalibrationWarning,
-                stacklevel=5,
-            )
-        return splitter, splits
-
     def _fit_folds(
         self,
         calibrator: BaseEstimator,
@@ -364,10 +326,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         routed: Bunch,
     ) -> list[CalibratedPair]:
         codes = encode(labels, self.classes_)
-        splitter, splits = self._splits(X, labels, groups, routed.splitter.split)
+        splitter, splits = split_rows(self.cv, X, labels, groups, routed.splitter.split)
         if self.ensemble is True:
-            _check_calibration_parts(splitter, splits)
-        tests = self._calibration_rows(codes, splits)
+            check_test_parts(splitter, splits)
+        tests = calibration_rows(self.classes_, codes, splits)
         folds = Parallel(n_jobs=self.n_jobs)(
             delayed(fit_fold)(
                 self._pair(clone(self._classifier()), clone(calibrator) if self.ensemble is True else None),
@@ -397,27 +359,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         for pair in pairs[1:]:
             pair.calibrators, pair.scaling = first.calibrators, first.scaling
         return pairs
-
-    def _calibration_rows(self, codes: IntArray, splits: Sequence[tuple[IntArray, IntArray]]) -> list[IntArray]:
-        """The rows of each fold whose label its training part has; the others no prediction can stand for."""
-        rows = []
-        for i, (train, test) in enumerate(splits):
-            known = np.isin(codes[test], codes[train])
-            if not known.all():
-                label = self.classes_.tolist()[codes[test][~known][0]]
-                warnings.warn(
-                    f"The training part of fold {i} has no row with the label {label!r}: rows with such labels are "
-                    "left out of its calibration.",
-                    CalibrationWarning,
-                    stacklevel=5,
-                )
-            if not known.any():
-                raise ValueError(
-                    f"Fold {i} has no rows to calibrate on: its training part has no row of the classes of its "
-                    f"{len(test)} test rows. Use fewer folds, or stratified ones."
-                )
-            rows.append(test[known])
-        return rows
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Where metadata go: see the scikit-learn guide on metadata routing."""
@@ -450,16 +391,3 @@ def _frozen_classes(estimator: BaseEstimator, labels: AnyArray) -> AnyArray:
             f"y holds the label {unknown[0]!r}, which is not a class of the frozen classifier: {classes.tolist()}."
         )
     return classes
-
-
-def _check_calibration_parts(splitter: BaseCrossValidator, splits: Sequence[tuple[IntArray, IntArray]]) -> None:
-    """Refuse folds with calibrators of their own, but one row to fit them to."""
-    small = [i for i, (_, test) in enumerate(splits) if len(test) < 2]
-    if small:
-        requested = "LeaveOneOut cross-validation does not work"
-        if not isinstance(splitter, LeaveOneOut):
-            requested = f"Requesting {len(splits)}-fold cross-validation is too much"
-        raise ValueError(
-            f"{requested} with a calibrator for each fold: fold {small[0]} has {len(splits[small[0]][1])} row to "
-            "calibrate on. Use fewer folds, or ensemble=False, which calibrates on the rows of all folds at once."
-        )

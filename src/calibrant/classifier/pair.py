@@ -167,15 +167,6 @@ def _fit_classifier(
     return safe_split(estimator, X, y, test, train)[0]
 
 
-def check_several_groups(n_groups: int) -> None:
-    """Refuse rows that are one group, which no folds can divide."""
-    if n_groups < 2:
-        raise ValueError(
-            "All rows belong to one group, and folds keep groups together: no row would be left to calibrate on. Give "
-            "groups that differ, or leave them out."
-        )
-
-
 def fit_calibrator(pair: CalibratedPair, sample: Sample) -> None:
     """Fit the calibrator of a pair to scores; one from elsewhere gets probabilities and column numbers."""
     pair.scaling = score_scaling(pair.estimator, sample, decisions=pair.decisions)
@@ -246,13 +237,6 @@ def label_log_odds(estimator: BaseEstimator, X: object, n_labels: int) -> FloatA
             "per label is needed. Put a classifier of one label into a sklearn.multiclass.OneVsRestClassifier."
         )
     return scores
-
-
-def label_splits(data: LabelMatrix, n_folds: int) -> list[tuple[IntArray, IntArray]]:
-    """The rows of the two parts of each fold, which keep groups together and spread rare labels."""
-    check_several_groups(data.rows.n_groups)
-    folds = data.rows.folds(min(n_folds, data.rows.n_groups), 0)
-    return [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]
 
 
 def fit_label_pairs(
