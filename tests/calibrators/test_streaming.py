@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 import calibrant
 from calibrant import get_calibrator, list_calibrators
-from calibrant.calibrators.base import RowsCalibrator
+from calibrant.calibrators.rows_calibrator import RowsCalibrator
 from calibrant.inputs.batches import Reservoir
 from calibrant.inputs.words import CalibrationWarning
 from tests.calibrators.homes import ANY, BINARY, TIGHT, assert_same

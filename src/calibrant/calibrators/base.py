@@ -16,13 +16,14 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.bins import quantiles
 from calibrant.calibrators.batch_fitting import BatchFitting
+from calibrant.calibrators.columns_of_classes import ClassColumns, for_json
 from calibrant.calibrators.dispatch import dispatch_fit, dispatch_predict, needs_dispatch, top_labels
 from calibrant.calibrators.inverse_map import InverseMap
 from calibrant.calibrators.kept_rule import KeptRule
@@ -32,13 +33,10 @@ from calibrant.calibrators.probability_intervals import ProbabilityIntervals
 from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_scale, warn_of_direction
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
-from calibrant.inputs.class_columns import check_second_class, fitted_columns, order_of_columns
 from calibrant.inputs.dense import from_rows, labelled_rows, to_rows
 from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import (
     are_positions,
-    name_columns,
-    order_of_names,
     warn_of_missing_information,
     warn_of_order,
 )
@@ -52,7 +50,6 @@ from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
 from calibrant.sklearn_private import StrOptions
-from calibrant.softmax.rows.row_source import ArrayRows, Rows, log_of_many
 from calibrant.steps import Function, Log, Scale, Step, Steps, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import AnyArray, FloatArray, Label
@@ -61,6 +58,7 @@ InputKind = Annotated[str, StrOptions({"probabilities", "logits", *DIRECTIONS})]
 
 
 class Calibrator(
+    ClassColumns,
     KeptSteps,
     BatchFitting,
     Summary,
@@ -208,16 +206,6 @@ class Calibrator(
         return self._take_sample(given)
 
     @property
-    def takes_scores(self) -> bool:
-        """Whether predictions are scores of any direction and scale."""
-        return self.input in DIRECTIONS
-
-    @property
-    def takes_logits(self) -> bool:
-        """Whether predictions are logits, or become logits when they are scaled."""
-        return self.input != "probabilities"
-
-    @property
     def _score_step(self) -> Scale | None:
         """What makes logits of scores."""
         if not self.takes_scores:
@@ -246,30 +234,6 @@ class Calibrator(
         with limit():
             self._fit(sample)
         return self
-
-    def _take_names(
-        self,
-        labels: AnyArray,
-        n_classes: int,
-        n_given: int,
-        names: list[object] | None = None,
-        categories: AnyArray | None = None,
-    ) -> None:
-        """Find the names of the classes from the labels seen and the `n_given` columns with their names."""
-        self.n_features_in_ = n_given
-        self._set_names(names)
-        self.classes_, self._column_order = name_columns(
-            labels, n_classes, classes=self.classes, names=names, categories=categories
-        )
-
-    def _name_classes(self, classes: AnyArray) -> None:
-        """Take the classes that another calibrator has found, with one column per class in their order."""
-        self.classes_ = classes
-        self.n_features_in_ = len(classes)
-        self._set_names(None)
-        self._column_order = None
-        if self.takes_scores:  # which that calibrator has scaled
-            self.score_factor_, self.score_shift_ = 1.0, 0.0
 
     def predict_proba(self, X: ArrayLike, *, axis: int | None = None) -> AnyArray:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
@@ -396,40 +360,6 @@ class Calibrator(
             state.number("score_factor_")
             state.number("score_shift_")
 
-    def _check_predictions(self, X: object) -> tuple[AnyArray, NDArray[np.intp] | None]:
-        """Predictions with as many columns as in `fit`, and the column of each class (`None`: in their order)."""
-        if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
-            check_is_fitted(self)
-        # A stored calibrator that was changed may lack the names, which arrays do not need.
-        array, names = as_matrix(fitted_columns(X, getattr(self, "_column_names", None)))
-        columns = self._check_columns(array)
-        if columns == 1:
-            if names is not None and names != self._column_names:
-                check_second_class(names[0], self.classes_.tolist())
-            return array, None
-        if names is None:
-            if hasattr(self, "feature_names_in_") and columns == self.n_features_in_:
-                warnings.warn(
-                    f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
-                    UserWarning,
-                    stacklevel=3,
-                )
-            return array, self._column_order
-        if self._column_names is None or columns != self.n_features_in_:
-            return array, order_of_names(self.classes_, names)
-        return array, order_of_columns(names, self._column_names, self._column_order)
-
-    def _check_columns(self, array: Any) -> int:
-        """The number of columns of predictions, which must be that of `fit`."""
-        columns = 1 if array.ndim == 1 else int(array.shape[1])
-        either = {columns, self.n_features_in_} == {1, 2} and not self.takes_scores
-        if columns != self.n_features_in_ and not either:
-            raise ValueError(
-                f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input: one column per class, as in fit. Reshape your data."
-            )
-        return columns
-
     def _log_probabilities(self, X: object) -> FloatArray:
         """Validated log-probabilities, one column per class: what `_fit` gets, for other kinds of prediction."""
         array, order = self._check_predictions(X)
@@ -441,15 +371,6 @@ class Calibrator(
             scale=None if self._score_step is None else self._score_step.apply,
         )
         return x if order is None else np.ascontiguousarray(x[:, order])
-
-    def _set_names(self, names: list[object] | None) -> None:
-        for name in ("uncertainty_", "audit_", "rule_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        self._column_names: list[object] | None = names
-        if names is not None and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _warn_of_missing_information(self, sample: Sample) -> None:
         # Comparing the first and the last row almost always shows that predictions differ.
@@ -465,39 +386,11 @@ class Calibrator(
         return tags
 
 
-class RowsCalibrator(Calibrator):
-    """Base of the methods that need nothing but sums over rows: these may be in memory, in batches or on a cluster."""
-
-    _order: ClassVar[Literal["C", "F"]] = "F"
-    _log = staticmethod(log_of_many)
-
-    def _fit(self, sample: Sample) -> None:
-        self._fit_rows(ArrayRows(sample))
-
-    def fit_rows(self, rows: Rows, classes: AnyArray) -> Calibrator:
-        """Fit to what another calibrator has validated already, wherever it is."""
-        self._check_parameters()
-        self._name_classes(classes)
-        with limit():
-            self._fit_rows(rows)
-        return self
-
-    @abstractmethod
-    def _fit_rows(self, rows: Rows) -> None:
-        """Fit to labelled log-probabilities, wherever they are."""
-
-
 def steps_of(estimator: BaseEstimator) -> list[Step]:
     """The steps of any fitted estimator of probabilities; one that has none runs as a function."""
     if not isinstance(estimator, Calibrator):
         return [Function(estimator.predict_proba)]
     return estimator._prediction_steps()
-
-
-def for_json(classes: AnyArray, names: list[Any] | None) -> tuple[list[Any], list[Any] | None]:
-    """Labels and names of columns as JSON holds them: other labels as texts, no names if one is, say, a date."""
-    labels = [label if isinstance(label, (bool, int, float, str)) else str(label) for label in classes.tolist()]
-    return labels, names if names is not None and all(isinstance(name, (int, str)) for name in names) else None
 
 
 def has_steps(calibrator: Any) -> bool:

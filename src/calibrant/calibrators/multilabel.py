@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.calibrators.base import Calibrator, for_json
+from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.columns_of_classes import for_json
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.label_shrinkage import fit_labels, own_steps
 from calibrant.calibrators.parameters import ColumnLabels, NotNegativeInt, Parameters

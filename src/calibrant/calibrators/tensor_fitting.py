@@ -17,7 +17,8 @@ from calibrant.steps.torch_modules import predict_from_logs
 from calibrant.threads import for_products, limited
 
 if TYPE_CHECKING:
-    from calibrant.calibrators.base import Calibrator, RowsCalibrator
+    from calibrant.calibrators.base import Calibrator
+    from calibrant.calibrators.rows_calibrator import RowsCalibrator
 
 
 @limited

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch, linear_parts, unlabelled
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, against_rest, positive_probability
 from calibrant.calibrators.probability_intervals import LogitModel
+from calibrant.calibrators.rows_calibrator import RowsCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place

@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.parameters import Array, AtLeastTwo, NotNegative, NotNegativeInt, Tolerance, strengths_to_try
 from calibrant.calibrators.probability_intervals import LogitModel
+from calibrant.calibrators.rows_calibrator import RowsCalibrator
 from calibrant.calibrators.scaling.structured import CERTIFICATE, delta_covariance, take_certificate
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample

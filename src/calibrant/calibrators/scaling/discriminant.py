@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.parameters import InputSmoothing, NotNegative, PositiveInt
+from calibrant.calibrators.rows_calibrator import RowsCalibrator
 from calibrant.calibrators.scaling.temperature import WEAK_PRIOR, ScalesFirst
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.parameters import InputSmoothing, Tolerance
 from calibrant.calibrators.probability_intervals import LogitModel
+from calibrant.calibrators.rows_calibrator import RowsCalibrator
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.state import StateCheck

@@ -15,9 +15,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.parameters import AnySeed, Finite, InputSmoothing, NotNegative, PositiveInt, Tolerance
 from calibrant.calibrators.probability_intervals import MOST_COEFFICIENTS, LogitModel
+from calibrant.calibrators.rows_calibrator import RowsCalibrator
 from calibrant.calibrators.scaling.temperature import (
     WEAK_PRIOR,
     ScalesFirst,

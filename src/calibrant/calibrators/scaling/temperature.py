@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.parameters import InputSmoothing
 from calibrant.calibrators.probability_intervals import LogitModel
+from calibrant.calibrators.rows_calibrator import RowsCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
