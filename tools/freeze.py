@@ -15,9 +15,10 @@ from typing import Any
 
 import typer
 
-from calibrant import list_calibrators, runtime
+from calibrant import list_calibrators
 from calibrant.cli import app as program
 from calibrant.deployment.monitoring import stored
+from calibrant.map_documents import FORMAT, VERSION
 from calibrant.metrics import list_metrics
 from calibrant.steps import Step
 
@@ -52,7 +53,7 @@ def file_format() -> list[str]:
     return [
         "| | |",
         "|---|---|",
-        f"| stored calibrators | `{runtime.FORMAT}`, versions 1 to {runtime.VERSION} are read |",
+        f"| stored calibrators | `{FORMAT}`, versions 1 to {VERSION} are read |",
         f"| states of a monitor | `calibrant monitor`, versions 1 to {stored.VERSION} are read |",
         f"| steps of a map | {', '.join(f'`{kind}`' for kind in kinds)} |",
         "",

@@ -23,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("simplex",),
     ("sample",),
     ("inputs", "gaussian", "steps"),
+    ("map_documents",),
     ("softmax", "runtime"),
     ("calibrators",),
     ("classifier",),

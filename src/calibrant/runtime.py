@@ -6,7 +6,6 @@ the map as a list of steps, which is all that prediction needs.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import warnings
@@ -35,11 +34,22 @@ from calibrant.inputs.predictions import (
 from calibrant.inputs.rows import SHORT
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.inputs.words import CalibrationWarning
+from calibrant.map_documents import (
+    FORMAT,
+    FileError,
+    canonical,
+    checksum,
+    map_parts,
+    read_rule,
+    refuse_constant,
+    version_fault,
+)
 from calibrant.simplex import FLOOR
-from calibrant.steps import Scale, Steps, check_steps, decode, encode, run, run_from_logs, widest
+from calibrant.steps import Scale, Steps, encode, run, run_from_logs, widest
 from calibrant.steps.actions import CostTable, cheapest
-from calibrant.steps.step import require
 from calibrant.typing import AnyArray, FloatArray, IntArray, Label, TableLike
+
+__all__ = ["FileError", "Map", "load"]
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
 BLOCK_ELEMENTS = 1 << 16
@@ -48,23 +58,6 @@ _WIDER = 32
 
 #: How far from one the rows of a map may sum: more than float32 rounds a thousand classes by.
 _OFF = 1e-3
-
-FORMAT = "calibrant calibrator"
-#: Raised when files change in a way that older versions cannot read.
-VERSION = 2
-#: What a map holds: see docs/format.md.
-_KEYS = {"classes", "input", "scaling", "renormalize", "columns", "names", "method", "segments", "independent", "steps"}
-
-
-class FileError(ValueError):
-    """A file that holds no map, or a damaged one.
-
-    Examples
-    --------
-    >>> from calibrant import runtime
-    >>> issubclass(runtime.FileError, ValueError)
-    True
-    """
 
 
 def predict(
@@ -330,95 +323,13 @@ class Map:
     @classmethod
     def from_json(cls, value: object) -> Map:
         """The map that `to_json` wrote; every number is checked, since a file may come from anyone."""
-        if not isinstance(value, dict):
-            raise FileError("This file is damaged: its map is not an object.")
-        try:
-            if unknown := sorted(set(value) - _KEYS):
-                raise ValueError(f"its map holds {unknown[0]!r:.40}, which this version of calibrant does not know")
-            classes, columns = value["classes"], value["columns"]
-            independent = value.get("independent", False)
-            if independent not in (True, False) or (independent and {"segments", "scaling"} & set(value)):
-                raise ValueError("independent should be true or false, and true only without segments and scaling")
-            if not isinstance(classes, list) or len(classes) < (1 if independent else 2):
-                raise ValueError("classes should be a list of at least two labels")
-            if not all(isinstance(label, (str, int, float)) for label in classes) or len(set(classes)) < len(classes):
-                raise ValueError("classes should hold different texts or numbers")
-            if value["input"] not in ("probabilities", "logits", "scores") or type(value["renormalize"]) is not bool:
-                raise ValueError("input should be probabilities, logits or scores, renormalize true or false")
-            if (value["input"] == "scores") != ("scaling" in value):
-                raise ValueError("a map of scores, and no other, should hold their scaling")
-            scaling = _read_scaling(value["scaling"], len(classes)) if "scaling" in value else None
-            if columns is not None:
-                if not isinstance(columns, list) or sorted(columns) != list(range(len(classes))):
-                    raise ValueError("columns should be a permutation")
-                columns = np.array(columns, dtype=np.intp)
-            segments = _read_inputs(value["segments"]) if "segments" in value else {}
-            names = _read_names(value["names"], len(classes)) if "names" in value else None
-            steps = decode(value["steps"])
-            if check_steps(steps, 2 * len(classes) if independent else len(classes) + len(segments)) != len(classes):
-                raise ValueError("the last step should return one column per class")
-            logits, method = value["input"] != "probabilities", str(value["method"])
-        except (LookupError, TypeError, ValueError) as error:
-            raise FileError(f"This file is damaged: {error!s:.300}.") from None
-        return cls(
-            classes,
-            steps,
-            logits,
-            value["renormalize"],
-            columns,
-            method,
-            segments,
-            names,
-            scaling,
-            independent=independent,
-        )
+        return cls(**map_parts(value))
 
 
 def _are_probabilities(p: AnyArray) -> bool:
     if p.size <= SHORT:  # one row of a service: asking number by number is faster
         return all(min(row) >= 0.0 and abs(sum(row) - 1.0) <= _OFF for row in p.tolist())
     return bool(p.min() >= 0.0 and np.abs(p.sum(axis=1) - 1.0).max() <= _OFF)
-
-
-def _read_scaling(value: object, k: int) -> Scale:
-    """The step that makes logits of scores, in a file."""
-    steps = decode(value)
-    if len(steps) != 1 or not isinstance(steps[0], Scale) or check_steps(steps, k) != k:
-        raise ValueError("scaling should be one step that scales a number of each class")
-    return steps[0]
-
-
-def _read_names(value: object, k: int) -> list[Label]:
-    """The names of columns in a file."""
-    if not isinstance(value, list) or (len(value) != k and not (k == 2 and len(value) == 1)):
-        raise ValueError("names should be a list with one name per class")
-    if not all(isinstance(name, (str, int)) for name in value) or len(set(value)) < len(value):
-        raise ValueError("names should hold different texts or whole numbers")
-    return value
-
-
-def _read_inputs(value: object) -> dict[str, list[str] | None]:
-    """The columns of segments in a file."""
-    if not isinstance(value, list) or not value:
-        raise ValueError("segments should be a list of columns")
-    found: dict[str, list[str] | None] = {}
-    for item in value:
-        if not isinstance(item, Mapping) or set(item) != {"name", "levels"} or not isinstance(item["name"], str):
-            raise ValueError("a column of segments should hold name, a text, and levels")
-        levels = item["levels"]
-        if levels is not None:
-            if not isinstance(levels, list) or not levels or not all(isinstance(text, str) for text in levels):
-                raise ValueError("levels should be texts, or null for a column of numbers")
-            if len(set(levels)) < len(levels):
-                raise ValueError("levels should be different texts")
-        found[item["name"]] = levels
-    if len(found) < len(value):
-        raise ValueError("columns of segments should have different names")
-    return found
-
-
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
 
 
 def load(path: str | os.PathLike[str]) -> Map:
@@ -447,7 +358,7 @@ def load(path: str | os.PathLike[str]) -> Map:
     """
     with open(path, encoding="utf-8") as file:
         try:
-            document = json.load(file, parse_constant=_refuse_constant)
+            document = json.load(file, parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:
             raise FileError(f"{os.fspath(path)}: This is not a calibrator file ({error!s:.200}).") from None
     try:
@@ -479,66 +390,3 @@ def load(path: str | os.PathLike[str]) -> Map:
         return replace(fitted, rule=read_rule(document, fitted.classes))
     except FileError as error:
         raise FileError(f"{os.fspath(path)}: {error}") from None
-
-
-def read_rule(document: Mapping[str, object], classes: list[Label]) -> CostTable | None:
-    """The decision rule of a file, checked; `None` if it has none.
-
-    Examples
-    --------
-    >>> from calibrant.runtime import read_rule
-    >>> read_rule({"rule": {"costs": [[0, 20], [1, 0]], "actions": ["pay", "check"]}, "rule_sha256": "0"}, [0, 1])
-    Traceback (most recent call last):
-        ...
-    calibrant.runtime.FileError: This file is damaged: its decision rule is wrong, it does not match its checksum.
-    """
-    if "rule" not in document:
-        return None
-    try:
-        require(checksum(canonical(document["rule"])) == document.get("rule_sha256"), "it does not match its checksum")
-        return CostTable.from_json(document["rule"], classes)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise FileError(f"This file is damaged: its decision rule is wrong, {error!s:.200}.") from None
-
-
-def version_fault(document: Mapping[str, object]) -> str:
-    """What keeps this version of calibrant from reading a file of its format; nothing if it can.
-
-    Examples
-    --------
-    >>> version_fault({"version": 1})
-    ''
-    """
-    version = document.get("version")
-    if not isinstance(version, int) or version < 1:
-        return f"This file is damaged: its version is {version!r:.40}."
-    if version <= VERSION:
-        return ""
-    return (
-        f"This file has format version {version}, written by calibrant {document.get('calibrant')!r:.40}; this "
-        f"version of calibrant reads up to {VERSION}. Upgrade it."
-    )
-
-
-def canonical(value: object) -> str:
-    """JSON with one spelling for each value; checksums are those of this text.
-
-    Examples
-    --------
-    >>> from calibrant.runtime import canonical
-    >>> canonical({"a": [1, 0.5]})
-    '{"a":[1,0.5]}'
-    """
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-
-
-def checksum(text: str) -> str:
-    """SHA-256 of a text, in hexadecimal digits.
-
-    Examples
-    --------
-    >>> from calibrant.runtime import checksum
-    >>> checksum("abc")[:8]
-    'ba7816bf'
-    """
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -20,7 +20,7 @@ from sklearn.naive_bayes import GaussianNB
 import calibrant
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.inputs.words import RequestError
-from calibrant.runtime import canonical, checksum
+from calibrant.map_documents import canonical, checksum
 from calibrant.runtime import load as load_map
 from calibrant.workflows.loading import load_calibrator
 from tests.combinations import one_per_class, with_classes

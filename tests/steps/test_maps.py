@@ -17,6 +17,7 @@ import calibrant
 from calibrant import runtime
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer
 from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
+from calibrant.map_documents import VERSION
 from calibrant.steps import Trees, check_steps
 from tests.steps.maps import MAPS, fitted
 
@@ -118,9 +119,9 @@ def test_files_of_a_later_version_are_refused(tmp_path):
     calibrator, _ = fitted("ts", 2)
     calibrant.save(calibrator, tmp_path / "cal.json")
     document = json.loads((tmp_path / "cal.json").read_text())
-    (tmp_path / "later.json").write_text(json.dumps({**document, "version": runtime.VERSION + 1, "calibrant": "7.0"}))
+    (tmp_path / "later.json").write_text(json.dumps({**document, "version": VERSION + 1, "calibrant": "7.0"}))
     with pytest.raises(
-        runtime.FileError, match=rf"later.json: .*version {runtime.VERSION + 1}, written by calibrant '7.0'.*Upgrade"
+        runtime.FileError, match=rf"later.json: .*version {VERSION + 1}, written by calibrant '7.0'.*Upgrade"
     ):
         runtime.load(tmp_path / "later.json")
     with pytest.raises(runtime.FileError, match="its map holds 'temperature', which this version"):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from calibrant import get_calibrator, runtime, save
+from calibrant.map_documents import canonical, checksum
 from calibrant.steps import Log, Scale, Softmax
 
 
@@ -22,7 +23,7 @@ def test_classes_that_are_no_labels(tmp_path: Path, classes: list[Any]) -> None:
     path = tmp_path / "cal.json"
     document = _saved(path)
     document["map"]["classes"] = classes
-    document["map_sha256"] = runtime.checksum(runtime.canonical(document["map"]))
+    document["map_sha256"] = checksum(canonical(document["map"]))
     path.write_text(json.dumps(document))
     with pytest.raises(runtime.FileError, match=r"cal\.json: .*classes should"):
         runtime.load(path)

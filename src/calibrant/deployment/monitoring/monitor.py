@@ -26,7 +26,7 @@ from calibrant.deployment.monitoring.segment_bets import SegmentBets
 from calibrant.deployment.monitoring.stored import LARGE, VERSION, as_json, read_core, read_state, upgraded
 from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.runtime import canonical, checksum
+from calibrant.map_documents import canonical, checksum
 from calibrant.sample import Sample
 from calibrant.threads import limit
 from calibrant.typing import TableLike
