@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logit
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
@@ -94,8 +95,32 @@ def test_hosmer_lemeshow_of_many_classes_is_fagerlands(digits: Data) -> None:
     assert hosmer_lemeshow(y, p).statistic == pytest.approx(expected, rel=1e-9)
 
 
+def test_groups_of_three_classes_are_fixed_ranges_of_what_is_not_the_first() -> None:
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet([4, 2, 2], 300)  # some of the ten ranges are empty
+    y, weight = rng.integers(0, 3, 300), rng.integers(1, 4, 300) * 100.0
+    group = np.ceil(10 * (1 - p[:, 0])).astype(int)
+    by_hand = 0.0
+    for rows in (group == one for one in np.unique(group)):
+        expected = weight[rows] @ p[rows]
+        by_hand += float(np.sum((weight[rows] @ np.eye(3)[y[rows]] - expected) ** 2 / expected))
+    found = hosmer_lemeshow(y, p, strategy="uniform", sample_weight=weight)
+    assert found[2:] == ("hosmer_lemeshow", "all classes", 0)
+    assert found.statistic == pytest.approx(by_hand, rel=1e-9)
+    # So many observations that the tail is that of two degrees of freedom for each group with rows.
+    assert found.p_value == pytest.approx(stats.chi2.sf(by_hand, 2 * len(np.unique(group))), rel=1e-6)
+    assert len(np.unique(group)) < 10
+
+
+@pytest.mark.parametrize(("expected", "draws"), [(4.9, 399), (5.0, 0)])
+def test_counts_below_five_are_judged_by_drawn_labels(expected: float, draws: int) -> None:
+    found = hosmer_lemeshow([0, 1], [expected / 2**15] * 2, n_bins=1, sample_weight=[2**15 - 5.0, 5.0])
+    assert found.statistic == pytest.approx((5 - expected) ** 2 / expected / (1 - expected / 2**15), abs=1e-9)
+    assert found[2:] == ("hosmer_lemeshow", "binary", draws)
+
+
 def test_a_label_makes_it_one_class_against_the_rest(digits: Data) -> None:
-    y, p = digits
+    y, p = digits[0][:400], digits[1][:400]
     for test in (hosmer_lemeshow, spiegelhalter, split_likelihood_ratio):
         assert test(y, p, pos_label=3).statistic == pytest.approx(test(y == 3, p[:, 3]).statistic, rel=1e-9)
     assert cox_calibration(y, p, pos_label=3).slope.value == pytest.approx(calibration_slope(y == 3, p[:, 3]), rel=1e-6)
@@ -157,6 +182,25 @@ def test_cox_is_a_logistic_regression_on_log_odds(cancer: Data) -> None:
     assert found.test.statistic == pytest.approx(np.ravel(score[0])[0], rel=1e-8)
 
 
+def test_cox_of_one_prediction_in_closed_form() -> None:
+    y, p = np.repeat([0, 1], [70, 30]), np.full(100, 0.2)
+    shift, ratio = cox_calibration(y, p, level=0.9).intercepts[1], expected_observed_ratio(y, p, level=0.9)
+    for found, share in ((shift.value, 0.3), (shift.low, 0.2 / ratio.high), (shift.high, 0.2 / ratio.low)):
+        assert found == pytest.approx(logit(share) - logit(0.2), abs=1e-9)
+    assert shift.level == ratio.level == 0.9
+    certain = cox_calibration([1] * 20, [0.1] * 20, classes=[0, 1]).intercepts[1]
+    assert certain.value == certain.high == np.inf
+    assert 0 < certain.low < np.inf
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_joint_test_of_cox_has_as_many_degrees_of_freedom_as_classes(k: int) -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(k), 12)
+    found = cox_calibration(np.arange(12) % k, p, sample_weight=np.full(12, 3000.0), classes=range(k)).test
+    assert found[2:] == ("cox_calibration", "binary" if k == 2 else "all classes", 0)
+    assert found.p_value == pytest.approx(stats.chi2.sf(found.statistic, k), rel=1e-9)
+
+
 def test_cox_of_many_classes_has_an_intercept_of_each(digits: Data) -> None:
     y, p = digits
     found = cox_calibration(y, p)
@@ -200,14 +244,57 @@ def test_an_e_value_is_a_likelihood_ratio(multiclass: Data) -> None:
 
 
 def test_e_values_of_groups_are_products_of_means(multiclass: Data) -> None:
-    y, p = multiclass
-    y, p, groups = y[:40], p[:40], np.arange(40) // 4
+    rng = np.random.default_rng(0)
+    y, p, weight, groups = multiclass[0][:40], multiclass[1][:40], rng.integers(1, 4, 40), rng.integers(3, 15, 40)
     flat = np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)
     ratio = (flat / p)[np.arange(40), y]
-    found = split_likelihood_ratio(y, p, method=Flatten(), n_splits=1, groups=groups)
-    fold = check_sample(y, p, groups=groups).folds(2, generator(0), stratified=False)[::4]
-    means = ratio.reshape(10, 4).mean(axis=1)
-    assert found.statistic == pytest.approx(np.mean([means[fold == half].prod() for half in (0, 1)]), rel=1e-9)
+    found = split_likelihood_ratio(y, p, method=Flatten(), n_splits=1, groups=groups, sample_weight=weight)
+    fold = check_sample(y, p, weight, groups=groups).folds(2, generator(0), stratified=False)
+    products = [1.0, 1.0]
+    for group in np.unique(groups):
+        rows = groups == group
+        products[fold[rows][0]] *= np.average(ratio[rows], weights=weight[rows])
+    assert found.statistic == pytest.approx(np.mean(products), rel=1e-9)
+    assert found[2:] == ("split_likelihood_ratio", "all classes", 0)
+
+
+def test_no_evidence_is_a_p_value_of_one_and_much_is_a_finite_number(multiclass: Data) -> None:
+    y, p = multiclass[0][:40], multiclass[1][:40] ** 8
+    wrong = split_likelihood_ratio(y, p / p.sum(axis=1, keepdims=True), method=Flatten(), sample_weight=[1e3] * 40)
+    assert 1e300 < wrong.statistic < np.inf
+    assert wrong.p_value == 0.0
+    right = split_likelihood_ratio([0, 1] * 10, [0.01, 0.99] * 10, method=Flatten())
+    assert right.statistic < 0.5
+    assert right.p_value == 1.0
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_an_e_value_of_groups_of_predictions_by_its_definition(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frequencies of one half, pulled towards the predictions, correct the other half, and the other way round."""
+    monkeypatch.setattr("calibrant.metrics.named_tests._PRIORS", (3.0,))
+    rng = np.random.default_rng(5)
+    p, y = rng.dirichlet(np.ones(3), 24), rng.integers(0, 3, 24)
+    weight = rng.integers(1, 4, 24).astype(float)
+    found = hosmer_lemeshow(y, p, e_test=True, n_bins=2, strategy=strategy, sample_weight=weight, random_state=7)
+    assert found[2:] == ("hosmer_lemeshow e-test", "all classes", 0)
+    fold = check_sample(y, p, weight).folds(2, generator(7), stratified=False)
+    score, evidence = 1 - p[:, 0], []
+    for half in (0, 1):
+        fitted, judged = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
+        edge = 0.5
+        if strategy == "quantile":  # the scores between which half of the observations are reached
+            order = fitted[np.argsort(score[fitted])]
+            before = np.cumsum(weight[order]) - weight[order]
+            first = int(np.argmax(before >= weight[fitted].sum() / 2))
+            edge = (score[order[first - 1]] + score[order[first]]) / 2
+        factors = []
+        for rows in (fitted[score[fitted] <= edge], fitted[score[fitted] > edge]):
+            n, hits = weight[rows].sum(), weight[rows] @ np.eye(3)[y[rows]]
+            factors.append((n * hits / (weight[rows] @ p[rows]) + 3.0) / (n + 3.0))
+        moved = p[judged] * np.array(factors)[(score[judged] > edge).astype(int)]
+        after = moved[np.arange(len(judged)), y[judged]] / moved.sum(axis=1)
+        evidence.append(np.prod((after / p[judged, y[judged]]) ** weight[judged]))
+    assert found.statistic == pytest.approx(np.mean(evidence), rel=1e-9)
 
 
 def test_e_values_are_at_most_one_in_the_mean() -> None:

@@ -112,8 +112,9 @@ def _scores(views: Sequence[View], at: FloatArray, counts: AnyFloatArray) -> Flo
 
 def _dominance(first: list[View], second: list[View], counts: AnyFloatArray) -> tuple[str, float]:
     """Which predictions dominate, and the share of thresholds at which the first are worse."""
-    at = np.unique(np.concatenate([[0.0], *(view.score for view in [*first, *second])]))
-    end = np.append(at[1:], 1.0)
+    # Below the smallest score everybody acts, beyond the largest nobody does: there is no difference.
+    at = np.unique(np.concatenate([view.score for view in [*first, *second]]))
+    end = np.append(at[1:], at[-1])
     missed, needless = _errors(first, at, counts) - _errors(second, at, counts)
     ends = np.array([(1.0 - place) * missed + place * needless for place in (at, end)])
     better, worse = ends.min() < -_ROUNDING, ends.max() > _ROUNDING
@@ -177,7 +178,7 @@ they are better between 20.0% and 79.0%.
     if second.values.shape != data.values.shape:
         raise ValueError(f"y_prob has {data.n_classes} classes and other {second.n_classes}")
     at = np.unique(np.asarray(THRESHOLDS if thresholds is None else thresholds, dtype=np.float64))
-    if at.ndim != 1 or not len(at) or not np.all((at > 0) & (at < 1)):
+    if not len(at) or not np.all((at > 0) & (at < 1)):
         raise ValueError("thresholds must lie between 0 and 1")
     views = _views(data, pos_label), _views(second, pos_label)
     score, beside = (_scores(part, at, data.each) for part in views)

@@ -237,8 +237,8 @@ def spiegelhalter(data: Sample, *, pos_label: Label = None) -> CalibrationTest:
     (True, True)
     """
     data = one_against_rest(data, pos_label)
-    # The Brier score of a row is Σ_j p_j² - 2 p_y + 1: a score of the slope of -2 p instead of log p.
-    residuals = ScoreResiduals(data, -2.0 * np.asarray(data.proba, dtype=np.float64))
+    # The Brier score of a row is Σ_j p_j² - 2 p_y + 1: a score of the slope of -p, or -2 p, instead of log p.
+    residuals = ScoreResiduals(data, -np.asarray(data.proba, dtype=np.float64))
     squared = score_statistic("temperature", residuals)
     found = drawn_or_tail(residuals, squared, 1, name="spiegelhalter", kind=_kind(data))
     return found._replace(statistic=math.copysign(found.statistic**0.5, residuals.observed[-1]))
