@@ -8,7 +8,8 @@ which has to be installed). `run` changes one operator, comparison, constant or 
 at random with the given seed and the same number in every room, and runs the tests that run the changed line, the most
 specific first (those that run the fewest lines), up to `--seconds` of tests. A mutant that no test notices is printed
 as a survivor: it needs a test, or shows code that can go. Compiled functions are not traced: for them, and for lines
-that run on import, all tests that run any line of the file are candidates, then those of the room. Files that need
+that no test runs by itself, as on import or while numba compiles, all tests that run any line of the file are
+candidates, then those of the room. A process that a mutant crashes has noticed it. Files that need
 torch or Dask are left out: `make test` runs without them.
 
 Nothing on disk changes: each mutant lives in a process forked from one that has imported all other packages, where
@@ -227,7 +228,7 @@ class Lines:
         if _traced(mutant):
             for line in _lines_of_statement(mutant):
                 found |= by_line.get(line, set())
-        else:
+        if not found:
             found = set().union(*by_line.values()) | {test for test in self.seconds if test.startswith(folder)}
         # A test that fails without any change, for instance because it measures what is traced, cannot notice one.
         found &= self.seconds.keys()
@@ -374,16 +375,17 @@ class Trial:
 
     def outcome(self) -> str | None:
         """What noticed the mutant, an empty text if nothing did, or None while the tests are running."""
-        ended, _ = os.waitpid(self.pid, os.WNOHANG)
+        ended, status = os.waitpid(self.pid, os.WNOHANG)
         if not ended and time.monotonic() < self.ends:
             return None
         if not ended:
             os.killpg(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         found = self.folder / "killed.txt"
-        if ended and not found.exists():
+        crashed = ended and os.WIFSIGNALED(status)  # compiled code that leaves its arrays
+        if ended and not crashed and not found.exists():
             raise RuntimeError(f"no result of {self.mutant}: see {self.folder / 'output.txt'}")
-        by = found.read_text(encoding="utf-8") if ended else "endless"
+        by = "crash" if crashed else found.read_text(encoding="utf-8") if ended else "endless"
         shutil.rmtree(self.folder)
         return by
 

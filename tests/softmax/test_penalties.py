@@ -83,3 +83,16 @@ def test_ridge_conjugate_is_the_supremum() -> None:
     u = np.random.default_rng(2).normal(size=(2, 3))
     result = minimize(lambda t: penalty.value(t.reshape(2, 3)) - float(u.ravel() @ t), np.zeros(6), tol=1e-12)
     assert penalty.conjugate(u) == pytest.approx(-result.fun, rel=1e-8)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_entries_of_a_concave_penalty_go_to_zero_or_stay(sign: float) -> None:
+    """The penalty beyond its reach is ``γ s² / 2``; going to zero costs ``t² / 2``. With a short step it shrinks."""
+    penalty = MCP(np.full(1, 0.5), 1.2)
+    edge = sign * np.sqrt(2.0 * 2.0 * 1.2 * 0.5**2 / 2.0)
+    assert penalty.prox(np.array([0.999 * edge]), 2.0) == 0.0
+    assert penalty.prox(np.array([1.001 * edge]), 2.0) == 1.001 * edge
+    assert penalty.prox(np.array([0.999 * edge]), 1.2) == 0.999 * edge  # as concave as the square is convex
+    assert penalty.prox(np.array([sign * 0.5]), 0.3) == pytest.approx(sign * (0.5 - 0.15) / (1.0 - 0.25))
+    assert penalty.prox(np.array([sign * 0.61]), 0.3) == sign * 0.61
+    assert penalty.prox(np.array([sign * 0.14]), 0.3) == 0.0

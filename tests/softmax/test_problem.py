@@ -72,6 +72,15 @@ def test_adjoint_is_the_transpose_of_linear(kind: str) -> None:
     assert left == pytest.approx(right, rel=1e-12)
 
 
+def test_features_of_a_class_of_its_own_need_no_shared_one() -> None:
+    full = make_problem("vector")
+    problem = ArrayProblem(full.y, full.offset, own=np.stack([full.offset, full.offset**2]))
+    theta = np.random.default_rng(3).normal(size=(4, 2))
+    change = theta[:, :1] * full.offset + theta[:, 1:] * full.offset**2
+    np.testing.assert_allclose(problem.linear(theta), change, atol=1e-12)
+    np.testing.assert_allclose(problem.logits(theta), full.offset + change, atol=1e-12)
+
+
 def test_weight_two_equals_a_repeated_row(kind: str) -> None:
     problem = make_problem(kind, weighted=True)
     counts = np.rint(problem.row_weight * problem.total_weight).astype(int)

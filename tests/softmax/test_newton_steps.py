@@ -1,0 +1,272 @@
+"""What Newton's method decides from step to step, on models that are solved by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from calibrant.softmax.penalties import NoPenalty, Ridge
+from calibrant.softmax.problem import ClassMoments
+from calibrant.softmax.solvers.newton import (
+    Newton,
+    _conjugate_gradients,
+    _curvature_share,
+    _is_dense,
+    _tried_on_some,
+)
+from calibrant.softmax.solvers.solver import Solution
+
+EVERY = np.linspace(1.0, 3.0, 12).reshape(3, 4)
+GRADIENT = np.random.default_rng(0).normal(size=(3, 4))
+
+
+def stopped(hessian: np.ndarray, gradient: np.ndarray, penalty: Ridge, goal: float) -> tuple[np.ndarray, int]:
+    """Conjugate gradients for a diagonal Hessian, preconditioned by twice the identity."""
+    point = SimpleNamespace(hessian_vector_product=lambda direction: hessian * direction)
+    half = SimpleNamespace(solve=lambda residual: 0.5 * residual)
+    return _conjugate_gradients(cast(Any, point), penalty, gradient, cast(Any, half), goal, penalty.curvature)
+
+
+def best_in(hessian: np.ndarray, gradient: np.ndarray, dimensions: int) -> np.ndarray:
+    """The minimiser of the quadratic model among combinations of ``g, H g, H² g, ...``, as theory defines the steps."""
+    h, g = hessian.ravel(), gradient.ravel()
+    basis = np.linalg.qr(np.column_stack([h**i * g for i in range(dimensions)]))[0]
+    return (basis @ np.linalg.solve(basis.T @ (h[:, None] * basis), -basis.T @ g)).reshape(gradient.shape)
+
+
+@pytest.mark.parametrize("size", [1.0, 0.05, 1e-3])
+def test_conjugate_gradients_stop_where_the_newton_step_is_good_enough(size: float) -> None:
+    """Where the residual is down to a fifth, or to the root of the gradient's size if that is less."""
+    gradient, hessian = size * GRADIENT, EVERY**4
+    step, steps = stopped(hessian, gradient, NoPenalty((3, 4)), 0.0)
+    first = 0.5 * np.sum(gradient**2)
+    enough = first * min(0.2, np.sqrt(first)) ** 2
+    sizes = [0.5 * np.sum((gradient + hessian * best_in(hessian, gradient, m)) ** 2) for m in range(steps + 1)[1:]]
+    np.testing.assert_allclose(step, best_in(hessian, gradient, steps), rtol=1e-9)
+    assert sizes[-1] <= enough < min(sizes[:-1])
+
+
+@pytest.mark.parametrize("goal", [1e-1, 1e-3])
+@pytest.mark.parametrize("strength", [0.0, 0.5])
+def test_conjugate_gradients_stop_at_a_tenth_of_the_goal(strength: float, goal: float) -> None:
+    """What is left to gain: the conjugate of the ridge at the residual, without a ridge half the residual's size."""
+    gradient, penalty = 1e-4 * GRADIENT, Ridge(np.full((3, 4), strength))
+    goal = goal * float(np.sum(gradient**2))
+    hessian = EVERY**4
+    step, steps = stopped(hessian, gradient, penalty, goal)
+    bent = hessian + 2.0 * strength
+    left = []
+    for m in range(1, steps + 1):
+        residual = gradient + bent * best_in(bent, gradient, m)
+        left.append(np.sum(residual**2) * (0.25 / strength if strength else 0.25))
+    np.testing.assert_allclose(step, best_in(bent, gradient, steps), rtol=1e-9)
+    assert left[-1] <= 0.1 * goal < min([*left[:-1], np.inf])
+
+
+def test_conjugate_gradients_end_without_curvature_and_after_many_products() -> None:
+    step, steps = stopped(np.zeros((3, 4)), GRADIENT, NoPenalty((3, 4)), 0.0)
+    assert not step.any()
+    assert steps == 1
+    uneven = np.geomspace(1e-14, 1.0, 12).reshape(3, 4)
+    assert stopped(uneven, 1e-14 * np.ones((3, 4)), NoPenalty((3, 4)), 0.0)[1] == 20 + 2 * 12
+
+
+@pytest.mark.parametrize(
+    ("bend", "expected"),
+    [(1.99975, 1.0), (1.99985, 0.5), (7.0, 0.25), (9.0, 0.125), (1.6e4, 2.0**-13), (2e4, 1.0), (1e9, 1.0)],
+)
+def test_a_step_is_tried_on_some_rows_tilted_to_the_slope_of_all(bend: float, expected: float) -> None:
+    """Where all rows fall by one per step, and the sample bends, the gain must be 1e-4 of what the slope promises."""
+
+    def at(theta: np.ndarray) -> SimpleNamespace:
+        loss = (bend - 0.5) * float(theta[0, 0]) ** 2 / 2.0
+        return SimpleNamespace(loss=loss, gradient=lambda: (bend - 0.5) * theta)
+
+    sample, ridge = cast(Any, SimpleNamespace(at=at)), Ridge(np.full((1, 1), 0.25))
+    for start in (0.0, 0.5):
+        found = _tried_on_some(sample, ridge, np.full((1, 1), start), np.ones((1, 1)), -1.0)
+        assert found == expected  # the largest t with bend t² / 2 − t <= −1e-4 t
+
+
+def problem_of_size(n_rows: int, n_classes: int, n_shared: int, n_own: int, curvature_share: float = 1.0) -> Any:
+    """What is asked about the size of a problem."""
+    shape = (n_classes, n_shared + n_own)
+    sizes = {"n_rows": n_rows, "n_classes": n_classes, "n_shared": n_shared, "shape": shape}
+    return SimpleNamespace(**sizes, n_parameters=shape[0] * shape[1], in_memory=True, curvature_share=curvature_share)
+
+
+def test_few_coefficients_have_a_dense_hessian() -> None:
+    assert _is_dense(problem_of_size(100, 6, 8, 0))
+    assert not _is_dense(problem_of_size(100, 7, 7, 0))
+    assert _is_dense(problem_of_size(100, 128, 1, 1))
+    assert _is_dense(problem_of_size(100, 256, 0, 1))
+    assert not _is_dense(problem_of_size(100, 257, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("size", "share"),
+    [
+        ((10**6, 59, 59, 0), 1.0),  # not large: all rows
+        ((100_000, 60, 60, 0), 1.0 / 16.0),
+        ((5000, 60, 60, 0), 0.16),  # 800 rows
+        ((400, 60, 60, 0), 1.0),
+        ((8000, 100, 100, 0), 0.15),  # twelve for each feature
+        ((3200, 100, 60, 0), 0.25),
+        ((16_000, 200, 1, 1), 0.15),
+        ((16_000, 19, 1, 1), 1.0),
+        ((100_000, 20, 1, 1), 1.0 / 16.0),
+        ((12_500, 20, 1, 1), 1.0),  # 2e7 rows times squared parameters: cheap
+        ((12_501, 20, 1, 1), 800 / 12_501),
+        ((100_000, 60, 60, 0, 0.01), 0.01),  # where passes over all rows are expensive
+    ],
+)
+def test_the_sample_for_curvature_has_enough_rows_for_its_features(size: Any, share: float) -> None:
+    problem = problem_of_size(*size)
+    assert _curvature_share(problem, Ridge(np.ones((1, 1)))) == pytest.approx(share)
+    assert _curvature_share(problem, NoPenalty((1, 1))) == problem.curvature_share
+
+
+class Bowl:
+    """A sum of one function of every coefficient, given by its value and two derivatives, as a problem of some size."""
+
+    precision, in_memory, total_weight, curvature_share = 2.0**-52, True, 1.0, 1.0
+    rough: Any = None
+
+    def __init__(
+        self, shape: tuple[int, int], function: Any, *, n_rows: int = 1000, error: float = 1.0, change: float = 50.0
+    ) -> None:
+        self.shape, self.n_classes, self.n_shared, self.n_rows = shape, shape[0], shape[1], n_rows
+        self.n_parameters = shape[0] * shape[1]
+        self.second_moments = np.ones(shape)
+        self.function, self.error, self.change = function, error, change
+        self.visited, self.shares, self.products, self.made = list[float](), list[float](), 0, list[str]()
+
+    def single_precision(self) -> None:
+        return None
+
+    def largest_change(self, theta: np.ndarray) -> float:
+        return self.change * float(np.max(np.abs(theta)))
+
+    def at(self, theta: np.ndarray, reuse: object = None) -> Any:
+        self.visited.append(float(theta[0, 0]))
+        value, first, second = self.function(theta)
+        return Place(self, float(np.sum(value)), first, second)
+
+
+class Place:
+    """A bowl at certain coefficients; on some of the rows its curvature is wrong by a factor."""
+
+    def __init__(self, bowl: Bowl, loss: float, first: np.ndarray, second: np.ndarray) -> None:
+        self.bowl, self.loss, self.first, self.second = bowl, loss, first, second
+
+    def gradient(self) -> np.ndarray:
+        return self.first
+
+    def hessian(self) -> np.ndarray:
+        self.bowl.made.append("all")
+        return np.diag(self.second.ravel())
+
+    def rough_hessian(self) -> np.ndarray:
+        self.bowl.made.append("some")
+        return np.diag(self.second.ravel())
+
+    def hessian_vector_product(self, direction: np.ndarray) -> np.ndarray:
+        self.bowl.products += 1
+        return self.second * direction
+
+    def class_moments(self) -> ClassMoments:
+        self.bowl.made.append("moments")
+        return ClassMoments(np.ones(len(self.second)), np.zeros(self.second.shape), self.second)
+
+    def class_blocks(self) -> np.ndarray:
+        self.bowl.made.append("blocks")
+        return np.stack([np.diag(row) for row in self.second])
+
+    def thinned(self, share: float, rng: np.random.Generator) -> Place:
+        self.bowl.shares.append(share)
+        return Place(self.bowl, np.nan, self.first, self.bowl.error * self.second)
+
+
+def square(theta: np.ndarray) -> tuple[np.ndarray, ...]:
+    return (theta - 3.0) ** 2, 2.0 * (theta - 3.0), np.full(theta.shape, 2.0)
+
+
+def newton(problem: Any, penalty: Ridge, start: float = 0.0, tol: float = 1e-8, max_iter: int = 50) -> Solution:
+    theta = np.full(problem.shape, start)
+    return Newton().minimise(problem, penalty, tol=tol, max_iter=max_iter, theta=theta)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(1.5, [1, 1, 1]), (2.16, [1, 1, 1]), (2.26, [1, 2, 4, 8]), (20.0, [1, 2, 4, 8])],
+)
+def test_the_sample_is_doubled_while_it_gains_too_little(error: float, expected: list[int]) -> None:
+    """With curvature wrong by a factor e, a step leaves ``(1 − 1/e)²`` of the gap; 0.3 is too much."""
+    problem = Bowl((1, 60), square, n_rows=10**6, error=error)
+    found = newton(problem, Ridge(np.full((1, 60), 1e-9)), tol=1e-3)
+    assert found.converged
+    assert [16 * share for share in problem.shares][: len(expected)] == expected
+    assert problem.made == ["moments"]
+
+
+def test_no_step_moves_a_logit_too_far() -> None:
+    """A change of one moves a logit by fifty: a step of three that promises a large gain is cut to two."""
+    for start, second in ((0.0, 2.0), (2.9, 3.0)):  # the gain of what is left is small: nobody asks how far it goes
+        problem = Bowl((1, 5), square)
+        newton(problem, Ridge(np.full((1, 5), 1e-9)), start)
+        assert problem.visited[1] == pytest.approx(second, abs=1e-6)
+
+
+def test_steps_towards_an_optimum_far_away_become_longer() -> None:
+    def falling(theta: np.ndarray) -> tuple[np.ndarray, ...]:
+        value = np.exp(-theta)
+        return value, -value, value
+
+    problem = Bowl((1, 5), falling)
+    found = newton(problem, NoPenalty((1, 5)), start=2.0, tol=1e-8)
+    assert problem.visited[:5] == pytest.approx([2.0, 3.0, 7.0, 8.0, 12.0])
+    assert found.converged
+    assert found.objective <= 1e-7
+
+
+@pytest.mark.parametrize(("start", "most"), [(3.0, 9), (1e3, 140)])
+def test_steps_that_are_far_too_long_are_damped(start: float, most: int) -> None:
+    def size(theta: np.ndarray) -> tuple[np.ndarray, ...]:
+        root = np.sqrt(1.0 + theta**2)
+        return root, theta / root, 1.0 / root**3
+
+    problem = Bowl((1, 5), size, change=0.0)
+    found = newton(problem, NoPenalty((1, 5)), start)
+    assert found.converged
+    np.testing.assert_allclose(found.theta, 0.0, atol=1e-6)
+    assert len(problem.visited) <= most
+
+
+def test_a_step_that_is_too_long_on_some_rows_is_not_tried_on_all() -> None:
+    """Two thirds of the way to three move logits by a hundred; where the sample bends more, half of that is left."""
+    problem = Bowl((1, 5), square)
+    problem.rough = Bowl((1, 5), lambda theta: (5.0 * theta**2, 10.0 * theta, None))
+    newton(problem, Ridge(np.full((1, 5), 1e-9)), tol=1e-3)
+    assert problem.visited[1] == pytest.approx(1.0)
+    assert problem.rough.visited == pytest.approx([0.0, 2.0, 1.0, *problem.rough.visited[3:]])
+
+
+def test_iterations_are_counted_and_end_at_the_most() -> None:
+    for penalty in (Ridge(np.full((1, 5), 1e-3)), NoPenalty((1, 5))):
+        problem = Bowl((1, 5), lambda t: (np.cosh(t), np.sinh(t), np.cosh(t)))
+        for most in (0, 1, 2):
+            found = newton(problem, penalty, 1.5, max_iter=most)
+            assert found.n_iter == most
+            assert not found.converged
+            assert found.objective == pytest.approx(float(np.sum(np.cosh(found.theta))) + penalty.value(found.theta))
+            assert np.isnan(found.gap) != np.isnan(found.residual)
+        problem.visited.clear()
+        problem.made.clear()
+        found = newton(problem, penalty, 1.5)
+        assert found.converged
+        np.testing.assert_allclose(found.theta, 0.0, atol=1e-4)
+        assert len(problem.visited) == 5
+        assert problem.made == (["some"] * 3 if penalty.certifies else ["all"] * 5)
