@@ -159,7 +159,10 @@ def test_the_positive_class_is_that_of_a_single_column_of_any_name(tmp_path: Pat
     assert calibrant.load(cal).classes_[1] == positive
     told = ok("report", source, "--methods", "none", "-o", page, *more)
     assert f"Columns: score = {positive} (the other class is" in told.stdout
-    assert f"--label y --classes {positive}" in page.read_text()  # so that other commands read the column as it does
+    assert f"--label y --positive {positive}" in page.read_text()  # so that other commands read the column as it does
+    judged = ok("evaluate", source, "-y", "y", "--positive", positive)
+    assert f"Columns: score = {positive} (the other class is" in judged.stdout
+    assert "sorted order" not in judged.stderr
     # A name that tells the class is believed.
     pa.csv.write_csv(pa.table({f"p_{positive}": p, "y": y}), source)
     given = ["--cost", "fp=1,fn=20", "--positive", {"fraud": "ok", "ok": "fraud"}[positive]]

@@ -79,6 +79,10 @@ def test_rows_that_cannot_be_used_are_named_or_skipped(table: Path) -> None:
 def test_options_of_classes_and_commands_of_classes_are_refused(table: Path) -> None:
     out = run("evaluate", table, "--multilabel", "--label", "art", code=2)
     assert "--label does not work with --multilabel" in out
+    for command in ("fit", "evaluate", "report"):
+        more = [] if command == "evaluate" else ["-o", table.parent / "out"]
+        out = run(command, table, "--multilabel", "--positive", "art", *more, code=2)
+        assert "--positive does not work with --multilabel" in out
     run("fit", table, "--multilabel", "-o", table.with_suffix(".json"))
     out = run("watch", table.with_suffix(".json"), table, "--state", table.parent / "state.json", code=2)
     skipping = run(

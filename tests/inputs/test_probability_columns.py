@@ -74,3 +74,12 @@ def test_certain_predictions_are_probabilities() -> None:
 
     assert find_columns(["q1", "q2"], ["no", "yes"], peek=peek).names == ("q1", "q2")
     assert find_columns(["score"], ["no", "yes"], peek=peek).names == ("score",)
+
+
+def test_a_single_column_may_be_called_like_a_class() -> None:
+    found = find_columns(["id", "legit"], ["fraud", "legit"], peek=uniform)
+    assert (found.names, found.classes, found.by_order) == (("legit",), ("fraud", "legit"), False)
+    # Usual names come first, and zeros and ones alone are the truth, not a probability of it.
+    assert find_columns(["fraud", "p_fraud"], ["fraud", "legit"], peek=uniform).names == ("p_fraud",)
+    with pytest.raises(RequestError, match="no columns look like probabilities"):
+        find_columns(["fraud"], ["fraud", "legit"], peek=lambda names: np.array([[0.0], [np.nan], [1.0]]))

@@ -28,6 +28,7 @@ def evaluate(
     ci: bool = options.flag("Add confidence intervals."),
     named: bool = options.flag("Show the tests and measures that validators ask for instead, with their meaning."),
     level: options.Level = 0.95,
+    positive: str | None = options.option("The class that a single probability column of any name stands for."),
     multilabel: options.Multilabel = False,
     as_json: options.Json = False,
 ) -> None:
@@ -45,13 +46,13 @@ def evaluate(
     from calibrant.workflows.evaluating import read_for_report, validate
 
     if multilabel:
-        return evaluate_labels(file, table, level if ci else None, as_json=as_json)
+        return evaluate_labels(file, table, {"--positive": positive}, level if ci else None, as_json=as_json)
     label = table.label
     table, answers = find_answers(file, table)
     if answers is not None:
         _print_answers(file, answers, level, ci=ci, as_json=as_json)
         return
-    with reading(file, **vars(table)) as reader:
+    with reading(file, positive=positive, **vars(table)) as reader:
         progress = progress_over(reader.table, "evaluate")
         if named:
             table_of = validate(reader, level=level, progress=progress)

@@ -83,6 +83,7 @@ def fit(
     out.check("calibrator")
     if multilabel:
         others = {"--method": method, "--set": parameter, "--intervals": intervals, "--cost": cost}
+        others["--positive"] = positive
         return fit_labels(file, out, table, others)
     table, answers = find_answers(file, table)
     if answers is not None:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from calibrant.workflows.label_files import LabelFile
 
 
-def _read(file: str, table: LabelledOptions, others: Mapping[str, object] | None = None) -> LabelFile:
+def _read(file: str, table: LabelledOptions, others: Mapping[str, object]) -> LabelFile:
     """The rows of a file; options about classes are refused."""
     from calibrant.files.tables.opening import opened_table
     from calibrant.workflows.label_files import read_labels
 
     names = ("label", "votes", "classes", "segments", "renormalize", "blocks", "scores")
-    given = {f"--{name}": getattr(table, name, None) for name in names} | dict(others or {})
+    given = {f"--{name}": getattr(table, name, None) for name in names} | dict(others)
     for option, value in given.items():
         if value:
             raise CommandError(
@@ -58,13 +58,15 @@ def fit_labels(file: str, out: Output, table: LabelledOptions, others: Mapping[s
     out.tell(values, [first, _columns(rows), *summary])
 
 
-def evaluate_labels(file: str, table: LabelledOptions, level: float | None, *, as_json: bool) -> None:
+def evaluate_labels(
+    file: str, table: LabelledOptions, others: Mapping[str, object], level: float | None, *, as_json: bool
+) -> None:
     """Metrics of each label, worst first."""
     from calibrant.metrics.part_metrics import NAMES, measure
 
     if table.logits:
         raise CommandError("--logits: evaluate needs probabilities; give it the output of `calibrant apply`")
-    rows = _read(file, table)
+    rows = _read(file, table, others)
     found = measure(rows.checked(), level)
     if as_json:
         labels = {name: values.tolist() for name, values in found.to_dict().items()}

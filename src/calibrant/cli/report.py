@@ -65,7 +65,7 @@ def report(
 
     out.check("page")
     if multilabel:
-        others = {"--methods": methods, "--method": method, "--grades": grades, "--cost": cost}
+        others = {"--methods": methods, "--method": method, "--grades": grades, "--cost": cost, "--positive": positive}
         others["a second file"] = files[1] if len(files) > 1 else None
         return report_labels(files[0], out, given, others, title, level)
     wanted = options.split_names(methods)
@@ -107,12 +107,11 @@ def report(
             rule = None if cost is None else rule_of(known_classes, cost, positive)
             if rule is not None:
                 check_rule(rule, rows.classes)
-        if len(rows.columns) == 1 and table.classes is None and positive == str(classes[-1]):
-            table = replace(table, classes=positive)  # for commands that have no --positive
         check = _words(table, "label", "votes", "classes", "weight", "probs", "group_by", "blocks")
+        check += options.as_words({"positive": positive})
         words = [file, *check, *_words(table, "logits", "renormalize", "decimal")]
         words += ["--on-error", "skip"] * (skipped > 0)
-        more = {"segments": table.segments, "cost": cost, "positive": positive, "grades": grades, "log_odds": log_odds}
+        more = {"segments": table.segments, "cost": cost, "grades": grades, "log_odds": log_odds}
         command = shlex.join(["calibrant", "report", *words, *options.as_words(more), "-o", out.output])
         name = title or ("standard input" if file == "-" else Path(file).name)
         total = len(wanted or default_methods(rows.data.n_classes)) + 2

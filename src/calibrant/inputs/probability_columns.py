@@ -170,14 +170,20 @@ class _Finder:
         return [group for group in groups if self._is_distribution(group)]
 
     def _single(self) -> list[str]:
-        """One column for two classes: by a usual name, named by one of the labels, or (`p_fraud`) by the event."""
+        """One column for two classes: by a usual name, (`p_fraud`) by a label or the event, or called like a label."""
         if len(self.labels) > 2:
             return []
         usual = [name for name in self.free if name.lower() in SINGLE_NAMES]
         ends = [name for name in self.free if any(re.fullmatch(rf"\w*_{re.escape(t)}", name) for t in self.labels)]
         events = [name for name in self.free if set(self.labels) in EVENTS and speaks_of_an_event(name)]
-        candidates = [name for name in usual or ends or events if self._is_distribution([name])]
+        found = usual or ends or events or [n for n in self.free if n in self.labels and not self._is_truth(n)]
+        candidates = [name for name in found if self._is_distribution([name])]
         return candidates if len(candidates) == 1 else []
+
+    def _is_truth(self, name: str) -> bool:
+        """Whether a column has no other numbers than 0 and 1, which tell who is in a class."""
+        values = self.peek([name])
+        return values is None or bool(np.isin(values[~np.isnan(values)], (0, 1)).all())
 
     def _is_distribution(self, names: Sequence[str]) -> bool:
         values = self.peek(names)
