@@ -138,6 +138,22 @@ def excess(ratio: float) -> str:
     )
 
 
+def where(thresholds: Sequence[float], holds: Sequence[bool], ends: str = "between {} and {}") -> str:
+    """At which of ascending thresholds something holds, somewhere.
+
+    >>> where([0.1, 0.2, 0.3], [True, True, False]), where([0.1, 0.2, 0.3], [False, True, False])
+    ('between 10.0% and 20.0%', 'at 20.0%')
+    >>> where([0.1, 0.2, 0.3], [True, False, True])
+    'at 2 of the 3 thresholds between 10.0% and 30.0%'
+    """
+    places = [place for place, one in enumerate(holds) if one]
+    first, last = places[0], places[-1]
+    if first == last:
+        return f"at {percent(thresholds[first])}"
+    text, every = ends.format(percent(thresholds[first]), percent(thresholds[last])), last - first + 1
+    return text if len(places) == every else f"at {len(places)} of the {every} thresholds {text}"
+
+
 def span(estimate: Any, digits: int = 4) -> str:
     """The ends of the interval of an `Estimate`."""
     return "" if math.isnan(estimate.low) else f"{number(estimate.low, digits)} to {number(estimate.high, digits)}"

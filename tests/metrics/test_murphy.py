@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm, t
@@ -79,6 +81,9 @@ def test_words() -> None:
     )
     assert "beyond chance they are better between 20.0% and 79.0%." in repr(better)
     turned = repr(murphy_diagram(y, 1 - p, classes=[0, 1], n_resamples=100))
+    high = np.where(np.isin(better.threshold, [0.3, 0.5, 0.6]), -0.1, 0.1)
+    holes = repr(replace(better, high=high, low=np.where(better.threshold == 0.9, 0.05, -0.2)))
+    assert "they are better at 3 of the 31 thresholds between 30.0% and 60.0% and worse at 90.0%." in holes
     assert turned.startswith("The class frequencies dominate: the predictions are nowhere better")
     assert "beyond chance they are worse between" in turned
     equal = murphy_diagram(y, p, p, n_resamples=20)

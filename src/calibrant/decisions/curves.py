@@ -23,7 +23,7 @@ from calibrant.decisions.value import CostedSample, with_intervals
 from calibrant.metrics.result_types import Estimate, Tabular
 from calibrant.metrics.scalars import public
 from calibrant.metrics.views import class_view, column_of
-from calibrant.numerals import percent
+from calibrant.numerals import where
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
@@ -63,8 +63,8 @@ class DecisionCurve(Tabular):
     @property
     def useful(self) -> str:
         """The thresholds at which acting on the probabilities is better than acting on everybody and on nobody."""
-        better = self.threshold[self.net_benefit > np.maximum(self.treat_all, 0.0) + _ROUNDING]
-        return f"from {percent(better[0])} to {percent(better[-1])}" if len(better) else "at none of them"
+        better = self.net_benefit > np.maximum(self.treat_all, 0.0) + _ROUNDING
+        return where(self.threshold.tolist(), better.tolist(), "from {} to {}") if better.any() else "at none of them"
 
     def __repr__(self) -> str:
         return (

@@ -23,7 +23,7 @@ from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import bootstrap_with_unseen, too_few
 from calibrant.metrics.result_types import Tabular
 from calibrant.metrics.views import View, class_view, column_of
-from calibrant.numerals import percent
+from calibrant.numerals import percent, where
 from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray, Label
@@ -82,10 +82,14 @@ class MurphyDiagram(Tabular):
             "neither": f"Neither the predictions nor {self.against} dominate: on these rows the predictions are worse "
             f"at {percent(self.worse)} of all thresholds",
         }[self.dominance]
-        sure = [(word, self.threshold[found]) for word, found in (("better", self.high < 0), ("worse", self.low > 0))]
-        parts = [f"{word} between {percent(at[0])} and {percent(at[-1])}" for word, at in sure if len(at)]
-        beyond = f"beyond chance they are {' and '.join(parts)}" if parts else "no difference is beyond chance"
-        return f"{said}; {beyond}."
+        return f"{said}; {beyond_chance(self)}."
+
+
+def beyond_chance(found: MurphyDiagram) -> str:
+    """At which thresholds of the band the predictions are better or worse beyond chance."""
+    sure = [(word, holds) for word, holds in (("better", found.high < 0), ("worse", found.low > 0)) if holds.any()]
+    parts = [f"{word} {where(found.threshold.tolist(), holds.tolist())}" for word, holds in sure]
+    return f"beyond chance they are {' and '.join(parts)}" if parts else "no difference is beyond chance"
 
 
 def _views(data: Sample, label: Label) -> list[View]:
