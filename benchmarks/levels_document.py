@@ -1,4 +1,6 @@
-"""How often the interval of the gain of log loss in `calibrant document` covers the true gain (nominal 95 %).
+"""How often intervals of the gain of log loss hold the true one, as a difference and as a share (nominal 95 %).
+
+`calibrant document` shows the difference, `calibrant report` also the share of the log loss that is saved.
 
 Labels are drawn from true probabilities; given predictions have log-probabilities 1.8 times, calibrated ones 1.1 times
 too large. The true gain is that of 400,000 rows. In groups of four rows, half of the labels share one random number.
@@ -11,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.report.advice import lacking
-from calibrant.report.comparison import paired_intervals
+from calibrant.report.comparison import paired_intervals, share_interval
 from calibrant.sample import Sample
 
 REPEATS = 400
@@ -21,7 +23,7 @@ CASES += ((10, 0, 300, 1), (2, 0, 300, 4), (2, -3.5, 1000, 4), (10, 0, 300, 4))
 
 
 def drawn(rng, n, k, shift, size):
-    """Gains of log loss by row, and the labels."""
+    """Gains of log loss by row, the log loss that they are a part of, true probabilities and labels."""
     if k == 2:
         p = 1 / (1 + np.exp(-rng.normal(shift, 1.5, n // size)))
         truth = np.column_stack([1 - p, p])
@@ -34,22 +36,23 @@ def drawn(rng, n, k, shift, size):
     given, calibrated = (
         (truth**power / (truth**power).sum(axis=1, keepdims=True))[np.arange(n), y] for power in (1.8, 1.1)
     )
-    return np.log(calibrated / given), truth, y
+    return np.log(calibrated / given), -np.log(given), truth, y
 
 
 def main() -> None:
     for k, shift, n, size in CASES:
         rng = np.random.default_rng(1)
-        expected = drawn(rng, 400_000, k, shift, 1)[0].mean()
-        covered = []
+        gain, loss, _, _ = drawn(rng, 400_000, k, shift, 1)
+        expected, covered = (gain.mean(), gain.mean() / loss.mean()), []
         for _ in range(REPEATS):
-            gain, truth, y = drawn(rng, n, k, shift, size)
+            gain, loss, truth, y = drawn(rng, n, k, shift, size)
             data = Sample(truth, y, groups=np.arange(n) // size if size > 1 else None, classes=np.arange(k))
             if lacking(data, tuple(map(str, range(k)))) is None:
-                (found,) = paired_intervals(gain[:, None], data, 0.95)
-                covered.append(found.low <= expected <= found.high)
+                found = *paired_intervals(gain[:, None], data, 0.95), share_interval(gain, loss, data, 0.95)
+                covered.append([one.low <= true <= one.high for one, true in zip(found, expected)])
         case = f"{k} classes, mean log-odds {shift}, {n} rows in groups of {size}"
-        print(f"{case}: {np.mean(covered):.3f} of {len(covered)}")
+        difference, share = np.mean(covered, axis=0)
+        print(f"{case}: difference {difference:.3f}, share {share:.3f} of {len(covered)}")
 
 
 if __name__ == "__main__":

@@ -44,9 +44,10 @@ def test_names_are_escaped_and_the_worst_label_comes_first(bad: str) -> None:
 def test_the_saving_is_the_fall_of_the_mean_log_loss() -> None:
     data = drawn(3.0, 150)
     after = cross_calibrated(data)
-    found = saved(data, after, 0.9)
+    found, share = saved(data, after, 0.9)
     losses = [log_loss(part.y.ravel(), part.on.ravel()) for part in (data, after)]
     assert np.isclose(found.value, losses[0] - losses[1])
+    assert np.isclose(share.value, found.value / losses[0])
     assert found.low < found.value < found.high
 
 

@@ -21,11 +21,11 @@ from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
 from calibrant.numerals import range_names
 from calibrant.plots.report_figures import stability
-from calibrant.report import analysis, report_tables, sections, watching
+from calibrant.report import analysis, comparison, report_tables, sections, watching
 from calibrant.report.analysis import Source, analyse
-from calibrant.report.comparison import MANY_UNITS, paired_intervals
-from calibrant.report.data import Lack, MethodRow, Report
-from calibrant.report.layout import Section
+from calibrant.report.comparison import MANY_UNITS, paired_intervals, share_interval
+from calibrant.report.data import Lack, Report
+from calibrant.report.layout import Section, saving
 from calibrant.report.page import render
 from calibrant.report.report_tables import bands, by_ratio
 from calibrant.sample import Sample
@@ -71,8 +71,9 @@ def test_three_numbers_and_one_picture(rare: Report, ten: Report) -> None:
     gain = next(row.gain_log_loss for row in rare.methods if row.name == rare.shown)
     before = next(row.log_loss for row in rare.methods if row.name == "none")
     assert gain is not None
+    assert rare.saved is not None
     assert (saved.label, saved.value) == ("calibration saves", f"{100 * gain.value / before:.1f}%")
-    assert saved.words == f"of log loss ({100 * gain.low / before:.1f}% to {100 * gain.high / before:.1f}%)"
+    assert saved.words == f"of log loss ({100 * rare.saved.low:.1f}% to {100 * rare.saved.high:.1f}%)"
     assert said.headline == rare.verdict.headline
     assert str(said.picture).count("<rect") >= len(table)
     assert "how many are expected to be yes, and how many are actually yes" in said.caption
@@ -90,16 +91,17 @@ def test_three_numbers_and_one_picture(rare: Report, ten: Report) -> None:
         ((-0.04, -0.05, -0.03), {}, "nothing", "log loss would be 20.0% higher"),
         ((0.04, 0.03, 0.05), {}, "20.0%", "of log loss (15.0% to 25.0%)"),
         ((0.15, 0.1, 0.25), {}, "75.0%", "of log loss (50.0% to 100.0%)"),
-        ((0.04, 0.03, 0.05), {"lack": Lack("rows", "")}, "?", "too little data to tell"),
-        ((0.04, 0.03, 0.05), {"lack": Lack("one class", "")}, "?", "only one class is present"),
-        ((0.04, 0.03, 0.05), {"shown": "none"}, "?", "no method could be fitted"),
+        ((0.04, 0.03, 0.05), {"saved": None, "lack": Lack("rows", "")}, "?", "too little data to tell"),
+        ((0.04, 0.03, 0.05), {"saved": None, "lack": Lack("one class", "")}, "?", "only one class is present"),
+        ((0.04, 0.03, 0.05), {"saved": None}, "?", "no method could be fitted"),
     ],
 )
 def test_what_calibration_saves(
     rare: Report, gain: tuple[float, float, float], given: dict[str, Any], value: str, words: str
 ) -> None:
-    rows = (MethodRow("ts", "", 0.2, Estimate(*gain, 0.95)), MethodRow("none", "", 0.2, Estimate(0, 0, 0, 0.95)))
-    said = sections.opening(dataclasses.replace(rare, methods=rows, **{"shown": "ts", **given})).numbers[2]
+    share = Estimate(*(end / 0.2 for end in gain), 0.95)
+    parts = (rare.parts[0]._replace(calibration=Estimate(*gain, 0.95)),)
+    said = sections.opening(dataclasses.replace(rare, **{"parts": parts, "saved": share, **given})).numbers[2]
     assert (said.value, said.words) == (value, words)
 
 
@@ -324,6 +326,34 @@ def test_means_of_many_rows_have_normal_intervals() -> None:
     assert drawn.high - drawn.low == pytest.approx(2 * half, rel=0.15)
 
 
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("many", [MANY_UNITS, 1])
+def test_the_interval_of_a_share_is_that_of_a_ratio(size: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "MANY_UNITS", many)
+    rng = np.random.default_rng(0)
+    n = 60 * size
+    whole = np.repeat(rng.lognormal(0.0, 1.5, 60), size)
+    part = whole * np.repeat(rng.normal(0.75, 0.1, 60), size)
+    data = Sample(np.full((n, 2), 0.5), np.zeros(n, dtype=int), groups=np.arange(n) // size, classes=np.arange(2))
+    found = share_interval(part, whole, data, 0.9)
+    assert found.value == pytest.approx(part.sum() / whole.sum())
+    # By the jackknife over groups.
+    left = np.array([part[data.groups != g].sum() / whole[data.groups != g].sum() for g in range(60)])
+    error = (59 / 60 * ((left - left.mean()) ** 2).sum()) ** 0.5
+    half = norm.ppf(0.95) * error
+    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half), abs=0.2 * half)
+    (difference,) = paired_intervals(part[:, None], data, 0.9)
+    assert difference.high - difference.low > 3 * (found.high - found.low) * whole.mean()
+
+
+def test_a_share_of_nothing_is_not_known() -> None:
+    data = Sample(np.full((3, 2), 0.5), np.zeros(3, dtype=int), classes=np.arange(2))
+    share = share_interval(np.zeros(3), np.zeros(3), data, 0.9)
+    assert saving(Estimate(-1.0, -2.0, -0.5, 0.9), share).words == "of log loss, beyond chance"
+    # Resamples without any loss tell nothing.
+    assert share_interval(np.array([0.0, 0.0, 0.5]), np.array([0.0, 0.0, 1.0]), data, 0.9).low == 0.5
+
+
 def test_decisions_at_given_costs(rare: Report) -> None:
     assert rare.decisions is not None
     part = section(rare, "decisions")
@@ -445,13 +475,15 @@ def test_dominance_in_words() -> None:
     y, p = np.repeat([0, 1], 50), np.repeat([0.2, 0.4, 0.6, 0.8], 25)
     found = murphy_diagram(y, p, np.full(100, 0.5))
     nowhere = sections.dominance(found)
-    assert nowhere.startswith("On these rows calibrated predictions are nowhere worse; beyond chance they are better")
+    drawn = "at the thresholds drawn, beyond chance they are"
+    assert nowhere.startswith(f"On these rows calibrated predictions are nowhere worse; {drawn} better between")
     assert sections.dominance(murphy_diagram(y, np.full(100, 0.5), p)).startswith(
-        "On these rows calibrated predictions are nowhere better; beyond chance they are worse"
+        f"On these rows calibrated predictions are nowhere better; {drawn} worse between"
     )
     assert sections.dominance(murphy_diagram(y, p, p)) == "On these rows calibration changes no score."
     few = murphy_diagram([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [0.4, 0.4, 0.6, 0.6], thresholds=[0.5])
-    said = "On these rows calibrated predictions are nowhere worse; no difference is beyond chance."
+    said = "On these rows calibrated predictions are nowhere worse; at the thresholds drawn, no difference is beyond "
+    said += "chance."
     assert sections.dominance(few) == said
     mixed = sections.dominance(dataclasses.replace(found, dominance="neither", worse=0.25))
     assert mixed.startswith("On these rows calibrated predictions are worse at 25% of all thresholds; ")

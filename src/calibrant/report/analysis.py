@@ -38,6 +38,7 @@ from calibrant.report.comparison import (
     n_folds,
     normal_interval,
     paired_intervals,
+    share_interval,
 )
 from calibrant.report.data import TITLES, MetricRow, Parts, Report, SegmentRow, Source
 from calibrant.report.report_tables import (
@@ -186,6 +187,7 @@ def analyse(
         metrics=tuple(metrics.values()),
         faults=found,
         parts=tuple(_parts(data, after, level)),
+        saved=None if chosen is None or lack is not None else _saved(data, after, level),
         methods=tuple(rows),
         learning=learned,
         reliability_before=was,
@@ -308,6 +310,11 @@ def _parts(before: Sample, after: Sample, level: float) -> list[Parts]:
         columns += [was, was - now, now]
     found = paired_intervals(np.column_stack(columns), before, level)
     return [Parts("Log loss", *found[:3]), Parts("Brier score", *found[3:])]
+
+
+def _saved(before: Sample, after: Sample, level: float) -> Estimate:
+    was, now = row_losses(before, "log_loss"), row_losses(after, "log_loss")
+    return share_interval(was - now, was, before, level)
 
 
 def _segment_rows(

@@ -107,13 +107,31 @@ def paired_intervals(rows: AnyFloatArray, data: Sample, level: float) -> list[Es
     values = np.average(rows, axis=0, weights=data.counts)
     if data.units >= MANY_UNITS:
         return [normal_interval(float(value), column - value, data, level) for value, column in zip(values, rows.T)]
-    n_resamples = int(np.clip(10_000_000 // len(rows), *RESAMPLES))
-    rng = generator(0)
-    replicates = np.empty((n_resamples, rows.shape[1]))
-    for number in range(n_resamples):
-        drawn = data.resampled_counts(rng)
-        replicates[number] = drawn @ rows / drawn.sum()
+    sums = _resampled_sums(np.column_stack([rows, np.ones(len(rows))]), data)
+    replicates = sums[:, :-1] / sums[:, -1:]
     return [interval(float(value), replicates[:, j], level=level) for j, value in enumerate(values)]
+
+
+def share_interval(part: AnyFloatArray, whole: AnyFloatArray, data: Sample, level: float) -> Estimate:
+    """The mean of `part` as a share of that of `whole`, and an interval for which both vary together.
+
+    It is that of the ratio in the resamples of `paired_intervals`, or that of the delta method.
+    """
+    total = float(data.each @ whole)
+    if not total > 0:
+        return Estimate(float("nan"), float("nan"), float("nan"), level)
+    value = float(data.each @ part) / total
+    if data.units >= MANY_UNITS:
+        return normal_interval(value, (part - value * whole) * (data.total / total), data, level)
+    sums = _resampled_sums(np.column_stack([part, whole]), data)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return interval(value, sums[:, 0] / sums[:, 1], level=level)
+
+
+def _resampled_sums(rows: AnyFloatArray, data: Sample) -> AnyFloatArray:
+    """Sums of the columns of `rows` in resamples, the same for the same data."""
+    rng, n_resamples = generator(0), int(np.clip(10_000_000 // len(rows), *RESAMPLES))
+    return np.array([data.resampled_counts(rng) @ rows for _ in range(n_resamples)])
 
 
 def normal_interval(value: float, influence: AnyFloatArray, data: Sample, level: float) -> Estimate:

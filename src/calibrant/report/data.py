@@ -296,6 +296,8 @@ class Report:
     metrics: tuple[MetricRow, ...]
     faults: Miscalibration
     parts: tuple[Parts, ...]
+    #: Share of the log loss that calibration saves; None if that cannot be told.
+    saved: Estimate | None
     methods: tuple[MethodRow, ...]
     learning: Learning | None
     reliability_before: Views

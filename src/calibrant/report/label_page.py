@@ -14,7 +14,7 @@ from calibrant.metrics.losses import row_losses
 from calibrant.metrics.part_metrics import LabelMetrics, measure
 from calibrant.metrics.result_types import UNIT, Estimate
 from calibrant.plots.svg_reliability import banded, panel
-from calibrant.report.comparison import normal_interval
+from calibrant.report.comparison import paired_intervals, share_interval
 from calibrant.report.layout import KeyNumber, Opening, Section, drawn, fill, saving
 
 #: Labels in the table, and those with a diagram; folds of the comparison.
@@ -25,12 +25,12 @@ def render_labels(data: LabelMatrix, source: str, level: float = 0.95) -> str:
     """The page as text; the predictions are those of rows that the model was not trained on."""
     after = cross_calibrated(data)
     before, then = measure(data, level), measure(after, level)
-    gain = saved(data, after, level)
+    gain, share = saved(data, after, level)
     section = Section("labels", "Label by label, worst first", before.verdict, _values(data, after, before, then))
     return fill(
         "labels.html.j2",
         [section],
-        opening=_opening(data, after, before, gain),
+        opening=_opening(data, after, before, gain, share),
         parts=[section],
         prefix="",
         source=source,
@@ -55,17 +55,15 @@ def cross_calibrated(data: LabelMatrix) -> LabelMatrix:
     return label_matrix(data.y, out, data.rows.counts, data.rows.classes, groups=data.rows.groups)
 
 
-def saved(data: LabelMatrix, after: LabelMatrix, level: float) -> Estimate:
-    """By how much the log loss of a cell falls, with a normal interval in which a row, or a group, is one unit."""
+def saved(data: LabelMatrix, after: LabelMatrix, level: float) -> tuple[Estimate, Estimate]:
+    """By how much the log loss of a cell falls, also as a share of it; a row, or a group, is one unit of intervals."""
     losses = [row_losses(part.pooled(), "log_loss").reshape(data.on.shape).mean(axis=1) for part in (data, after)]
     fall, rows = losses[0] - losses[1], data.rows
-    mean = float(rows.each @ fall) / rows.total
-    return normal_interval(mean, fall - mean, rows, level)
+    return paired_intervals(fall[:, None], rows, level)[0], share_interval(fall, losses[0], rows, level)
 
 
-def _opening(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, gain: Estimate) -> Opening:
-    rows, loss = data.rows.total, before.micro["log_loss"].value
-    helps, off = gain.low > 0.0, bool(before.miscounted)
+def _opening(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, gain: Estimate, share: Estimate) -> Opening:
+    rows, helps, off = data.rows.total, gain.low > 0.0, bool(before.miscounted)
     headline = "No evidence against the probabilities of these labels"
     if helps:
         headline = "Calibrate these labels: their probabilities are wrong, and calibration helps"
@@ -74,7 +72,7 @@ def _opening(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, gain: 
     numbers = (
         KeyNumber("predicted", f"{before.expected.sum() / rows:.2f}", "labels of a row on average"),
         KeyNumber("actually", f"{before.observed.sum() / rows:.2f}", "labels of a row are true"),
-        saving(gain, loss),
+        saving(gain, share),
     )
     curves = [
         reliability_table(cells.y, cells.proba, sample_weight=cells.counts, groups=cells.groups, level=gain.level)

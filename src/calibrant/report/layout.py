@@ -16,6 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from calibrant import numerals
 from calibrant.metrics.result_types import Estimate
 from calibrant.numerals import percent
@@ -35,15 +37,15 @@ class KeyNumber:
     words: str = ""
 
 
-def saving(gain: Estimate, before: float) -> KeyNumber:
+def saving(gain: Estimate, share: Estimate) -> KeyNumber:
     """The number that says what calibration saves of the log loss before it."""
-    if before <= 0 or gain.low <= 0 <= gain.high:
+    if np.isnan(share.value) or gain.low <= 0 <= gain.high:
         return KeyNumber(SAVING, "nothing", "of log loss, beyond chance")
-    # No more than all of it can be saved, though an interval of the difference may say so.
-    value, low, high = (percent(min(part / before, 1.0), 1) for part in (gain.value, gain.low, gain.high))
     if gain.high < 0:
-        return KeyNumber(SAVING, "nothing", f"log loss would be {percent(-gain.value / before, 1)} higher")
-    return KeyNumber(SAVING, value, f"of log loss ({low} to {high})")
+        return KeyNumber(SAVING, "nothing", f"log loss would be {percent(-share.value, 1)} higher")
+    # No more than all of it can be saved, though a normal interval may say so.
+    low, high = percent(share.low, 1), percent(min(share.high, 1.0), 1)
+    return KeyNumber(SAVING, percent(share.value, 1), f"of log loss ({low} to {high})")
 
 
 @dataclass(frozen=True)

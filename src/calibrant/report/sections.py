@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT
-from calibrant.metrics.murphy import MurphyDiagram
+from calibrant.metrics.murphy import MurphyDiagram, beyond_chance
 from calibrant.numerals import class_text, count, number, percent
 from calibrant.plots import report_figures as figures
 from calibrant.plots.svg_reliability import banded, binary_curve, panel, reliability
@@ -53,10 +53,9 @@ def opening(report: Report) -> Opening:
 
 def _saving(report: Report) -> KeyNumber:
     """What calibration saves of the log loss."""
-    gain = next((row.gain_log_loss for row in report.methods if row.name == report.shown), None)
-    if report.lack is not None or gain is None or report.shown == "none":
+    if report.saved is None:
         return KeyNumber(SAVING, "?", _not_shown(report))
-    return saving(gain, next(row.log_loss for row in report.methods if row.name == "none"))
+    return saving(report.parts[0].calibration, report.saved)
 
 
 def _not_shown(report: Report) -> str:
@@ -228,10 +227,9 @@ def dominance(found: MurphyDiagram) -> str:
         "equal": "calibration changes no score",
         "neither": f"calibrated predictions are worse at {percent(found.worse, 0)} of all thresholds",
     }[found.dominance]
-    sure = [(word, found.threshold[part]) for word, part in (("better", found.high < 0), ("worse", found.low > 0))]
-    parts = [f"{word} between {percent(at[0])} and {percent(at[-1])}" for word, at in sure if len(at)]
-    beyond = f"beyond chance they are {' and '.join(parts)}" if parts else "no difference is beyond chance"
-    return f"On these rows {said}{'' if found.dominance == 'equal' else f'; {beyond}'}."
+    # Dominance is of all thresholds, the band of those that are drawn.
+    drawn_at = "" if found.dominance == "equal" else f"; at the thresholds drawn, {beyond_chance(found)}"
+    return f"On these rows {said}{drawn_at}."
 
 
 def decisions(report: Report) -> Section | None:
