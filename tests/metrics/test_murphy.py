@@ -128,9 +128,7 @@ def test_a_band_that_touches_zero_is_no_difference() -> None:
     at, zero = np.array([0.2, 0.5, 0.8]), np.zeros(3)
     low, high = np.array([-0.1, 0.0, 0.1]), np.array([0.0, 0.1, 0.2])
     found = MurphyDiagram(at, zero, zero, zero, low, high, "neither", 0.25, "the others", 0.95)
-    assert repr(found).endswith(
-        "worse at 25.0% of all thresholds; beyond chance they are worse between 80.0% and 80.0%."
-    )
+    assert repr(found).endswith("worse at 25.0% of all thresholds; beyond chance they are worse at 80.0%.")
 
 
 def test_groups_widen_the_band(data: tuple) -> None:
