@@ -270,3 +270,12 @@ def test_iterations_are_counted_and_end_at_the_most() -> None:
         np.testing.assert_allclose(found.theta, 0.0, atol=1e-4)
         assert len(problem.visited) == 5
         assert problem.made == (["some"] * 3 if penalty.certifies else ["all"] * 5)
+
+
+@pytest.mark.parametrize(("gap", "more", "made"), [(0.15, 0.0, "some"), (0.09, 0.0, "all"), (0.15, 5.0, "all")])
+def test_far_from_the_optimum_curvature_comes_from_some_rows(gap: float, more: float, made: str) -> None:
+    """Far is a tenth of the objective, or of one: a gradient g in five entries has the gap ``5 g² / 4s``."""
+    slope = np.sqrt(gap * 2.0 / 5.0)
+    problem = Bowl((1, 5), lambda t: ((t - slope) ** 2 / 2.0 + (0.2 + more) / 5.0, t - slope, np.ones(t.shape)))
+    newton(problem, Ridge(np.full((1, 5), 0.5)))
+    assert problem.made[0] == made

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from calibrant.sample import Sample
 from calibrant.softmax.penalties import GroupLasso, Lasso, Ridge
-from calibrant.softmax.rows.batch_rows import BatchRows, RowCache
+from calibrant.softmax.rows.batch_rows import BatchRows, RowCache, watched
 from calibrant.softmax.rows.row_source import ArrayRows, Extent, Features
+from calibrant.softmax.rows.summed_rows import SummedProblem
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Log, Scale, Softmax
 from tests.samples import confused
@@ -178,3 +180,103 @@ def test_a_file_is_removed_when_reading_fails_while_it_is_written(tmp_path):
     with pytest.raises(OSError, match="network"):
         cache.fill(broken())
     assert not any(tmp_path.iterdir())
+
+
+def test_a_part_of_the_file_is_blocks_drawn_at_random_and_steps_map_it_too(tmp_path):
+    rows, batches = homes(4, True, cache=RowCache(700, 4, tmp_path))
+    rng = np.random.default_rng
+    assert batches.part(0.3, rng(0)) is batches.mapped([Scale(2.0)]).part(0.3, rng(0)) is None  # nothing is kept yet
+    batches._size = 64
+    mapped = batches.mapped([Log(), Scale(2.0)])
+    mapped.expect_passes()
+    with batches._cache:
+        for share, count in ((0.3, 3), (0.01, 1), (1.0, 11)):
+            drawn = np.sort(rng(0).choice(11, count, replace=False))
+            here = np.isin(np.arange(700) // 64, drawn)
+            for some, factor in ((batches.part(share, rng(0)), 1.0), (mapped.part(share, rng(0)), 2.0)):
+                total, x = some.sums(lambda block: [block.total, block.x.T @ block.each])
+                assert some.n_rows == here.sum()
+                assert some.total_weight == pytest.approx(total) == pytest.approx(rows.weight[here].sum())
+                np.testing.assert_allclose(x, factor * rows.x[here].T @ rows.weight[here], rtol=1e-6)
+        assert batches.n_rows == 700
+
+
+def test_a_file_is_kept_where_the_disk_has_room_for_it_and_for_others(tmp_path, monkeypatch):
+    cache = RowCache(1000, 5, tmp_path)
+    assert cache.bytes_needed == 1000 * (5 * 4 + 4 + 8)
+    for spare, fits in ((0, True), (-1, False)):
+        free = 2**28 + cache.bytes_needed + spare
+        monkeypatch.setattr("shutil.disk_usage", lambda folder, free=free: SimpleNamespace(free=free))
+        assert cache.fits == fits
+    monkeypatch.undo()
+    assert RowCache(2**15, 5, tmp_path, most_mb=1.0).fits
+    assert not RowCache(2**15 + 1, 5, tmp_path, most_mb=1.0).fits
+
+
+def test_blocks_that_are_watched_move_a_bar(monkeypatch):
+    moves = []
+
+    class Bar:
+        def __init__(self, whole, what):
+            assert (whole, what) == (1.0, "pass 2")
+
+        def __enter__(self):
+            return SimpleNamespace(move=lambda done, text: moves.append((done, text)))
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr("calibrant.softmax.rows.batch_rows.ProgressBar", Bar)
+    blocks = [Sample(np.zeros((n, 2)), np.zeros(n, dtype=np.int64), logs=True) for n in (1000, 500)]
+    assert list(watched(blocks, "pass 2", 2000)) == blocks
+    assert list(watched(blocks, "pass 2")) == blocks
+    assert moves == [(0.5, "1,000 rows"), (0.75, "1,500 rows"), (0.0, "1,000 rows"), (0.0, "1,500 rows")]
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "sampled", "exact"),
+    [(8, 10**5, True), (9, 9000, False), (9, 8999, True), (48, 47_999, True), (49, 100, False)],
+)
+def test_few_coefficients_get_curvature_of_all_rows_with_every_pass(coefficients, sampled, exact):
+    """With hardly any coefficients always, with a few more where the sample has fewer than 1000 rows for each."""
+    problem = sized(coefficients, sampled)
+    assert problem.curvature_share == (1.0 if exact else sampled / 10**6)
+    passes = []
+    problem.means = lambda function: passes.append(1) or function(problem.sampled)
+    point = problem.at(np.zeros(problem.shape))
+    assert (point.loss, point.gradient(), point.hessian()) == (1.0, 2.0, 3.0)
+    assert len(passes) == (1 if exact else 2)
+
+
+def sized(coefficients, sampled, kept=None):
+    """A problem of a million rows, with so many coefficients and rows in its sample, whose sums are one, two, three."""
+    point = SimpleNamespace(loss=1.0, gradient=lambda: 2.0, hessian=lambda: 3.0, hessian_vector_product=lambda d: 4.0)
+    some = SimpleNamespace(shape=(1, coefficients), n_shared=coefficients, n_own=0, n_rows=sampled, at=lambda t: point)
+    sample = SimpleNamespace(problem=lambda features, first_free: some)
+    rows = SimpleNamespace(
+        sample=lambda: sample, n_classes=2, n_rows=10**6, total_weight=1e6, expect_passes=lambda: kept.append(1)
+    )
+    return SummedProblem(rows, None)
+
+
+def test_rows_are_kept_for_many_passes_where_no_dense_hessian_is_made():
+    kept = []
+    for coefficients in (2000, 2001):
+        problem = sized(coefficients, 100, kept)
+        problem.means = lambda function, problem=problem: function(problem.sampled)
+        point = problem.at(np.zeros(problem.shape))
+        point._hessian = np.eye(2)
+        product = point.hessian_vector_product(np.array([5.0, 6.0]))
+        assert (product == 4.0) if coefficients > 2000 else (product.tolist() == [5.0, 6.0])
+    assert kept == [1]
+
+
+def test_curvature_of_all_rows_serves_until_more_is_asked_for():
+    problem = sized(100, 10_000)  # a hundredth of the rows
+    one, two = problem.at(np.zeros((1, 100))), problem.at(np.ones((1, 100)))
+    rng = np.random.default_rng(0)
+    assert one.thinned(0.01, rng) is problem.sampled.at(None)
+    assert one.thinned(0.02, rng) is one
+    assert two.thinned(0.02, rng) is one
+    assert two.thinned(0.04, rng) is two
+    assert one.thinned(0.03, rng) is two

@@ -35,6 +35,14 @@ def test_part_of_an_array_is_overwritten_where_it_is():
     np.testing.assert_array_equal(p, expected)
 
 
+def test_few_logarithms_are_not_worth_compiled_code(monkeypatch):
+    taken = []
+    monkeypatch.setattr("calibrant.softmax.kernels.take_logs", lambda x, least: taken.append(len(x)))
+    for n in (2**14 - 1, 2**14):
+        log_of_many(np.full((n, 2), 0.5))
+    assert taken == [2**15]
+
+
 def test_mapped_rows_are_those_of_the_steps():
     x = log_probabilities(probabilities(5000, 13))
     steps = [Log(), Scale(0.7), Softmax(), Mix(1e-4), Log()]
