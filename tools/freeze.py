@@ -18,9 +18,9 @@ import typer
 from calibrant import list_calibrators
 from calibrant.cli import app as program
 from calibrant.deployment.monitoring import stored
-from calibrant.map_documents import FORMAT, VERSION
 from calibrant.metrics import list_metrics
 from calibrant.steps import Step
+from calibrant.steps.map_documents import FORMAT, VERSION
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "frozen.md"
 MODULES = (

@@ -23,7 +23,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("simplex",),
     ("sample",),
     ("inputs", "gaussian", "steps"),
-    ("map_documents",),
     ("softmax", "runtime"),
     ("calibrators",),
     ("classifier",),

@@ -34,7 +34,10 @@ from calibrant.inputs.predictions import (
 from calibrant.inputs.rows import SHORT
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.map_documents import (
+from calibrant.simplex import FLOOR
+from calibrant.steps import Scale, Steps, encode, run, run_from_logs, widest
+from calibrant.steps.actions import CostTable, cheapest
+from calibrant.steps.map_documents import (
     FORMAT,
     FileError,
     canonical,
@@ -44,9 +47,6 @@ from calibrant.map_documents import (
     refuse_constant,
     version_fault,
 )
-from calibrant.simplex import FLOOR
-from calibrant.steps import Scale, Steps, encode, run, run_from_logs, widest
-from calibrant.steps.actions import CostTable, cheapest
 from calibrant.typing import AnyArray, FloatArray, IntArray, Label, TableLike
 
 __all__ = ["FileError", "Map", "load"]

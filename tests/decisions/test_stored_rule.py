@@ -12,7 +12,7 @@ import pytest
 import calibrant
 from calibrant import DecisionRule, adapt, get_calibrator, runtime
 from calibrant.files.stored.encoding import CalibratorFileError
-from calibrant.map_documents import canonical, checksum
+from calibrant.steps.map_documents import canonical, checksum
 
 PAIR = DecisionRule(false_positive=1, false_negative=20)
 

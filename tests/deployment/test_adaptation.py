@@ -22,7 +22,7 @@ from calibrant import (
 )
 from calibrant.deployment import AdaptedCalibrator, adapt
 from calibrant.deployment.prior_estimation import bbse_shares, em_shares, soft_confusion
-from calibrant.map_documents import canonical, checksum
+from calibrant.steps.map_documents import canonical, checksum
 from tests.samples import calibrated, draw_labels, sharpened
 
 

@@ -20,7 +20,7 @@ from calibrant.deployment.monitoring.periods import (
     period_of,
     place_in_time,
 )
-from calibrant.map_documents import canonical
+from calibrant.steps.map_documents import canonical
 from tests.deployment.test_monitor import identity, stream
 
 MONTHS = ["2026-01", "2026-02", "2026-03", "2026-05"]

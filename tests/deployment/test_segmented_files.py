@@ -15,7 +15,7 @@ import calibrant
 from calibrant import CalibrationWarning, SegmentedCalibrator, get_calibrator
 from calibrant.deployment import ChainedCalibrator
 from calibrant.files.stored.encoding import CalibratorFileError, encode
-from calibrant.map_documents import FORMAT, canonical, checksum
+from calibrant.steps.map_documents import FORMAT, canonical, checksum
 from tests.files.test_fuzz_stored import mutate
 from tests.segmented import rows, segmented
 

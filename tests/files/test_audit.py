@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 import calibrant
 from calibrant.files.stored.audit import RowAudit, map_fingerprint, record_fit
 from calibrant.files.stored.encoding import CalibratorFileError
-from calibrant.map_documents import canonical, checksum
+from calibrant.steps.map_documents import canonical, checksum
 
 THEN = datetime.datetime(2026, 3, 1, 12, 30, tzinfo=datetime.UTC)
 

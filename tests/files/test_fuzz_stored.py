@@ -17,7 +17,7 @@ import pytest
 import calibrant
 from calibrant.deployment import AdaptedCalibrator, ChainedCalibrator
 from calibrant.files.stored.encoding import CalibratorFileError
-from calibrant.map_documents import canonical, checksum
+from calibrant.steps.map_documents import canonical, checksum
 from tests.altered import NUMBERS, pick, places
 from tests.samples import sharpened
 

@@ -20,8 +20,8 @@ from sklearn.naive_bayes import GaussianNB
 import calibrant
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.inputs.words import RequestError
-from calibrant.map_documents import canonical, checksum
 from calibrant.runtime import load as load_map
+from calibrant.steps.map_documents import canonical, checksum
 from calibrant.workflows.loading import load_calibrator
 from tests.combinations import one_per_class, with_classes
 from tests.needs import needs

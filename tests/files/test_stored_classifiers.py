@@ -14,7 +14,7 @@ import calibrant
 from calibrant import runtime
 from calibrant.files.stored.encoding import CalibratorFileError
 from calibrant.inputs.words import RequestError
-from calibrant.map_documents import canonical, checksum
+from calibrant.steps.map_documents import canonical, checksum
 from calibrant.workflows.loading import load_calibrator
 
 

@@ -17,8 +17,8 @@ import calibrant
 from calibrant import runtime
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer
 from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
-from calibrant.map_documents import VERSION
 from calibrant.steps import Trees, check_steps
+from calibrant.steps.map_documents import VERSION
 from tests.steps.maps import MAPS, fitted
 
 LIGHT = """

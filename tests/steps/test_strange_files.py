@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from calibrant import get_calibrator, runtime, save
-from calibrant.map_documents import canonical, checksum
 from calibrant.steps import Log, Scale, Softmax
+from calibrant.steps.map_documents import canonical, checksum
 
 
 def _saved(path: Path) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.calibrators.score_scaling import find_scale
 from calibrant.inputs.label_matrix import LabelMatrix
 from calibrant.inputs.labels import encode
-from calibrant.map_documents import canonical
 from calibrant.runtime import Map
 from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_odds, log_softmax, softmax
 from calibrant.sklearn_private import check_method_params, safe_split
 from calibrant.steps import Scale
+from calibrant.steps.map_documents import canonical
 from calibrant.typing import AnyArray, FloatArray, IntArray
 
 _LOGARITHMS_FIRST = ("predict_log_proba", "predict_proba", "decision_function")

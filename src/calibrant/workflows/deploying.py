@@ -16,7 +16,7 @@ from calibrant.files.stored.persistence import load_monitor, save_monitor
 from calibrant.files.tables.row_checks import TableRows
 from calibrant.files.tables.writers import atomic_output, check_output
 from calibrant.inputs.words import RequestError
-from calibrant.map_documents import checksum
+from calibrant.steps.map_documents import checksum
 from calibrant.text_table import list_names
 from calibrant.workflows.fitting import store
 

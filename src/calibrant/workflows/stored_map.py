@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant.map_documents import FileError, canonical, checksum
 from calibrant.runtime import Map, load
+from calibrant.steps.map_documents import FileError, canonical, checksum
 from calibrant.typing import AnyArray, TableLike
 
 #: How often a row is predicted to tell how long it takes.

@@ -26,8 +26,8 @@ from calibrant.deployment.monitoring.segment_bets import SegmentBets
 from calibrant.deployment.monitoring.stored import LARGE, VERSION, as_json, read_core, read_state, upgraded
 from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.map_documents import canonical, checksum
 from calibrant.sample import Sample
+from calibrant.steps.map_documents import canonical, checksum
 from calibrant.threads import limit
 from calibrant.typing import TableLike
 

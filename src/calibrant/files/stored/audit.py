@@ -26,8 +26,8 @@ from calibrant.deployment.inputs import check_calibrator, column_codes, take_col
 from calibrant.inputs.labels import is_matrix
 from calibrant.inputs.predictions import as_matrix, to_numpy
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.map_documents import canonical, checksum
 from calibrant.metrics.running import RunningMetrics
+from calibrant.steps.map_documents import canonical, checksum
 from calibrant.typing import TableLike
 
 METRICS = ("log_loss", "brier", "accuracy")

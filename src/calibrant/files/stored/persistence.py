@@ -24,7 +24,7 @@ from calibrant.deployment import CalibrationMonitor
 from calibrant.files.atomic import write_text
 from calibrant.files.stored.audit import record_fault
 from calibrant.files.stored.encoding import STORED, CalibratorFileError, decode, encode, restore, share
-from calibrant.map_documents import FORMAT, VERSION, canonical, checksum, read_rule, version_fault
+from calibrant.steps.map_documents import FORMAT, VERSION, canonical, checksum, read_rule, version_fault
 
 
 def save(calibrator: object, path: str | os.PathLike[str]) -> None:
