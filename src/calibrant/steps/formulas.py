@@ -72,9 +72,9 @@ class Operations(ABC):
             width = step.check(width)
         return x
 
-    @abstractmethod
     def numbers(self, values: FloatArray | float) -> Row:
         """A constant row, or a constant for all columns."""
+        return values
 
     @abstractmethod
     def each(self, function: str, x: Row, *numbers: float) -> Row:
@@ -101,16 +101,20 @@ class Operations(ABC):
         return self.where(condition, x / self.where(condition, y, 1.0), otherwise)
 
     @abstractmethod
+    def reduced(self, function: str, x: Row) -> Row:
+        """A column made of a row: its total, largest or least number."""
+
     def total(self, x: Row) -> Row:
         """The sum of a row, a column."""
+        return self.reduced("total", x)
 
-    @abstractmethod
     def largest(self, x: Row) -> Row:
         """The largest number of a row, a column."""
+        return self.reduced("largest", x)
 
-    @abstractmethod
     def least(self, x: Row) -> Row:
         """The least number of a row, a column."""
+        return self.reduced("least", x)
 
     @abstractmethod
     def is_top(self, x: Row, width: int) -> Row:

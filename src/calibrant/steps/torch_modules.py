@@ -41,14 +41,8 @@ class TorchOperations(Operations):
     def where(self, condition: object, yes: object, no: object) -> Any:
         return torch.where(condition, yes, no)
 
-    def total(self, x: Any) -> Any:
-        return x.sum(1, keepdim=True)
-
-    def largest(self, x: Any) -> Any:
-        return x.amax(1, keepdim=True)
-
-    def least(self, x: Any) -> Any:
-        return x.amin(1, keepdim=True)
+    def reduced(self, function: str, x: Any) -> Any:
+        return getattr(x, {"total": "sum", "largest": "amax", "least": "amin"}[function])(1, keepdim=True)
 
     def is_top(self, x: Any, width: int) -> Any:
         return x.argmax(1, keepdim=True) == self.constant(np.arange(width))

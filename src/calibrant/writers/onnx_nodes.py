@@ -129,9 +129,6 @@ class Graph(Operations):
         self.nodes = kept[::-1]
         self.constants = [tensor for tensor in self.constants if tensor.name in needed]
 
-    def numbers(self, values: FloatArray | float) -> Any:
-        return values
-
     def each(self, function: str, x: Tensor, *numbers: float) -> Tensor:
         if function == "max" and numbers[0] <= self._least.get(x, -np.inf):
             return x
@@ -143,19 +140,11 @@ class Graph(Operations):
     def where(self, condition: Tensor, yes: object, no: object) -> Tensor:
         return self.op("Where", condition, yes, no)
 
-    def total(self, x: Tensor) -> Tensor:
-        return self.op("ReduceSum", x, self.index([1]), keepdims=1)
-
-    def _extreme(self, kind: str, x: Tensor) -> Tensor:
-        if self.opset < 18:
+    def reduced(self, function: str, x: Tensor) -> Tensor:
+        kind = {"total": "ReduceSum", "largest": "ReduceMax", "least": "ReduceMin"}[function]
+        if function != "total" and self.opset < 18:
             return self.op(kind, x, axes=[1], keepdims=1)
         return self.op(kind, x, self.index([1]), keepdims=1)
-
-    def largest(self, x: Tensor) -> Tensor:
-        return self._extreme("ReduceMax", x)
-
-    def least(self, x: Tensor) -> Tensor:
-        return self._extreme("ReduceMin", x)
 
     def every(self, condition: Tensor) -> Tensor:
         """Whether a condition holds in all columns."""

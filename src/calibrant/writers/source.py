@@ -226,25 +226,15 @@ class SourceWriter(Operations):
     def quotient(self, condition: SourceRow, x: SourceRow, y: SourceRow, otherwise: float) -> SourceRow:
         return self.where(condition, x / y, otherwise)
 
-    def _reduced(self, function: str, x: SourceRow, kind: str = "double") -> SourceRow:
-        """A number made of the whole row."""
+    def reduced(self, function: str, x: SourceRow, kind: str = "double") -> SourceRow:
         return self._kept(_single(self._spell(function, self._array(x), x.width)), kind)
 
-    def total(self, x: SourceRow) -> SourceRow:
-        return self._reduced("total", x)
-
-    def largest(self, x: SourceRow) -> SourceRow:
-        return self._reduced("largest", x)
-
-    def least(self, x: SourceRow) -> SourceRow:
-        return self._reduced("least", x)
-
     def is_top(self, x: SourceRow, width: int) -> SourceRow:
-        place = self._reduced("top", x, "int")
+        place = self.reduced("top", x, "int")
         return SourceRow(lambda j: f"({j} == {place.at(j)})", width)
 
     def _first(self, condition: SourceRow) -> str:
-        return self._reduced("top", self.where(condition, 1.0, 0.0), "int").at("0")
+        return self.reduced("top", self.where(condition, 1.0, 0.0), "int").at("0")
 
     def first(self, condition: SourceRow, *rows: SourceRow) -> list[SourceRow]:
         place = self._first(condition)

@@ -18,7 +18,7 @@ from calibrant.runtime import Map
 from calibrant.steps.actions import CostTable, column_cells
 from calibrant.steps.formulas import are_cheapest
 from calibrant.typing import FloatArray
-from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row, title
+from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, title
 from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
 from calibrant.writers.sql_statements import Value, number, query_in, row_by_row_of, select, update_by
 from calibrant.writers.sql_steps import Number, Row, SqlOperations, case, compare
@@ -199,16 +199,10 @@ def run(
         types |= dict.fromkeys(others, "INTEGER")
         fields = [f"{spoken.quote(column)} {kind}" for column, kind in types.items()]
         base.execute(f"CREATE TABLE {home} ({', '.join(fields)})")
-        blanks = ["NULL"] * len(others)
-        if segments is None and not costs:
-            lines = ",".join(f"({', '.join([*map(number, row), *blanks])})" for row in rows.tolist())
-            base.execute(f"INSERT INTO {home} VALUES {lines}")
-        else:  # texts are given as they are: nothing of the proof depends on how they are quoted
-            line = f"INSERT INTO {home} VALUES ({', '.join(['?'] * (len(fields) - len(others)) + blanks)})"
-            beside = row_by_row({**(segments or {}), **costs})
-            cells = [[*row, *values.values()] for row, values in zip(rows.tolist(), beside)]
-            base.execute("BEGIN")
-            base.executemany(line, cells)
+        given = [part.tolist() for part in [*rows.T, *{**(segments or {}), **costs}.values()]]
+        marks = ["?"] * len(given) + ["NULL"] * len(others)  # nothing of the proof depends on how texts are quoted
+        base.execute("BEGIN")
+        base.executemany(f"INSERT INTO {home} VALUES ({', '.join(marks)})", list(zip(*given)))
         results = [line[len(keep) :] for line in base.execute(written).fetchall()]
     width = len(names) * (1 if fitted.interval is None else 3)
     found = np.array([line[:width] for line in results], dtype=np.float64)

@@ -118,23 +118,17 @@ class SqlOperations(Operations):
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
 
-    def _extreme(self, function: str, *values: Number) -> Value:
+    def _extreme(self, values: Sequence[Number], *, largest: bool) -> Value:
+        function = self.dialect.greatest if largest else self.dialect.least
         return value(f"{function}({', '.join(['{}'] * len(values))})", *values)
-
-    def _within(self, entry: Number, low: float, high: float) -> Value:
-        return self._extreme(self.dialect.least, self._extreme(self.dialect.greatest, entry, low), high)
 
     def cast(self, entry: Number | str, kind: str = "DOUBLE PRECISION") -> Value:
         """A column or an entry in another type, by its name in PostgreSQL."""
         return value(self.dialect.form(f"CAST({{}} AS {kind})"), entry)
 
-    def numbers(self, values: FloatArray | float) -> Any:
-        return values
-
     def each(self, function: str, x: Row, *numbers: float) -> Row:
         if numbers:
-            name = self.dialect.greatest if function == "max" else self.dialect.least
-            return x.map(lambda entry: self._extreme(name, entry, *numbers))
+            return x.map(lambda entry: self._extreme([entry, *numbers], largest=function == "max"))
         name = "LN" if function == "log" else function.upper()
         return (self.maximum(x, _LEAST_EXPONENT) if function == "exp" else x).map(
             lambda entry: value(f"{name}({{}})", entry)
@@ -146,14 +140,10 @@ class SqlOperations(Operations):
     def quotient(self, condition: Row, x: Row, y: Row, otherwise: float) -> Row:
         return self.where(condition, x / y, otherwise)
 
-    def total(self, x: Row) -> Row:
-        return Row([total(x.values)])
-
-    def largest(self, x: Row) -> Row:
-        return Row([_grouped(x.values, lambda group: self._extreme(self.dialect.greatest, *group))])
-
-    def least(self, x: Row) -> Row:
-        return Row([_grouped(x.values, lambda group: self._extreme(self.dialect.least, *group))])
+    def reduced(self, function: str, x: Row) -> Row:
+        if function == "total":
+            return Row([total(x.values)])
+        return Row([_grouped(x.values, lambda group: self._extreme(group, largest=function == "largest"))])
 
     def is_top(self, x: Row, width: int) -> Row:
         largest = self.largest(x).values[0]
@@ -244,7 +234,7 @@ class SqlOperations(Operations):
         if levels is None:
             given = self.cast(column)
             known = compare("<=", value("ABS({})", given), _LARGEST)
-            return case((known, self._within(given, -LARGEST, LARGEST)), default=MISSING)
+            return case((known, self.minimum(self.maximum(Row([given]), -LARGEST), LARGEST).values[0]), default=MISSING)
         spelled = places_of(levels)
         if "" in spelled:
             spelled = {**dict.fromkeys(MISSING_TEXTS, spelled[""]), **spelled}
