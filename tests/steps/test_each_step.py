@@ -29,9 +29,6 @@ class ArrayOperations(Operations):
 
     target = "arrays"
 
-    def numbers(self, values: Any) -> Any:
-        return values
-
     def each(self, function: str, x: Any, *numbers: float) -> Any:
         bounds = {"max": np.maximum, "min": np.minimum}
         return bounds[function](x, *numbers) if numbers else getattr(np, function)(x)
@@ -39,14 +36,8 @@ class ArrayOperations(Operations):
     def where(self, condition: Any, yes: Any, no: Any) -> Any:
         return np.where(condition, yes, no)
 
-    def total(self, x: Any) -> Any:
-        return x.sum(axis=1, keepdims=True)
-
-    def largest(self, x: Any) -> Any:
-        return x.max(axis=1, keepdims=True)
-
-    def least(self, x: Any) -> Any:
-        return x.min(axis=1, keepdims=True)
+    def reduced(self, function: str, x: Any) -> Any:
+        return {"total": np.sum, "largest": np.max, "least": np.min}[function](x, axis=1, keepdims=True)
 
     def is_top(self, x: Any, width: int) -> Any:
         return np.arange(width) == x.argmax(axis=1)[:, None]
