@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrant.softmax.penalties import NoPenalty, Ridge
-from calibrant.softmax.problem import ClassMoments
+from calibrant.softmax.solvers import newton as newton_module
 from calibrant.softmax.solvers.newton import (
     Newton,
     _conjugate_gradients,
@@ -18,6 +18,8 @@ from calibrant.softmax.solvers.newton import (
     _tried_on_some,
 )
 from calibrant.softmax.solvers.solver import Solution
+
+from .bowl import Bowl
 
 EVERY = np.linspace(1.0, 3.0, 12).reshape(3, 4)
 GRADIENT = np.random.default_rng(0).normal(size=(3, 4))
@@ -129,67 +131,6 @@ def test_the_sample_for_curvature_has_enough_rows_for_its_features(size: Any, sh
     assert _curvature_share(problem, NoPenalty((1, 1))) == problem.curvature_share
 
 
-class Bowl:
-    """A sum of one function of every coefficient, given by its value and two derivatives, as a problem of some size."""
-
-    precision, in_memory, total_weight, curvature_share = 2.0**-52, True, 1.0, 1.0
-    rough: Any = None
-
-    def __init__(
-        self, shape: tuple[int, int], function: Any, *, n_rows: int = 1000, error: float = 1.0, change: float = 50.0
-    ) -> None:
-        self.shape, self.n_classes, self.n_shared, self.n_rows = shape, shape[0], shape[1], n_rows
-        self.n_parameters = shape[0] * shape[1]
-        self.second_moments = np.ones(shape)
-        self.function, self.error, self.change = function, error, change
-        self.visited, self.shares, self.products, self.made = list[float](), list[float](), 0, list[str]()
-
-    def single_precision(self) -> None:
-        return None
-
-    def largest_change(self, theta: np.ndarray) -> float:
-        return self.change * float(np.max(np.abs(theta)))
-
-    def at(self, theta: np.ndarray, reuse: object = None) -> Any:
-        self.visited.append(float(theta[0, 0]))
-        value, first, second = self.function(theta)
-        return Place(self, float(np.sum(value)), first, second)
-
-
-class Place:
-    """A bowl at certain coefficients; on some of the rows its curvature is wrong by a factor."""
-
-    def __init__(self, bowl: Bowl, loss: float, first: np.ndarray, second: np.ndarray) -> None:
-        self.bowl, self.loss, self.first, self.second = bowl, loss, first, second
-
-    def gradient(self) -> np.ndarray:
-        return self.first
-
-    def hessian(self) -> np.ndarray:
-        self.bowl.made.append("all")
-        return np.diag(self.second.ravel())
-
-    def rough_hessian(self) -> np.ndarray:
-        self.bowl.made.append("some")
-        return np.diag(self.second.ravel())
-
-    def hessian_vector_product(self, direction: np.ndarray) -> np.ndarray:
-        self.bowl.products += 1
-        return self.second * direction
-
-    def class_moments(self) -> ClassMoments:
-        self.bowl.made.append("moments")
-        return ClassMoments(np.ones(len(self.second)), np.zeros(self.second.shape), self.second)
-
-    def class_blocks(self) -> np.ndarray:
-        self.bowl.made.append("blocks")
-        return np.stack([np.diag(row) for row in self.second])
-
-    def thinned(self, share: float, rng: np.random.Generator) -> Place:
-        self.bowl.shares.append(share)
-        return Place(self.bowl, np.nan, self.first, self.bowl.error * self.second)
-
-
 def square(theta: np.ndarray) -> tuple[np.ndarray, ...]:
     return (theta - 3.0) ** 2, 2.0 * (theta - 3.0), np.full(theta.shape, 2.0)
 
@@ -279,3 +220,22 @@ def test_far_from_the_optimum_curvature_comes_from_some_rows(gap: float, more: f
     problem = Bowl((1, 5), lambda t: ((t - slope) ** 2 / 2.0 + (0.2 + more) / 5.0, t - slope, np.ones(t.shape)))
     newton(problem, Ridge(np.full((1, 5), 0.5)))
     assert problem.made[0] == made
+
+
+@pytest.mark.parametrize(("n_rows", "factor"), [(800, 1.0), (10**6, 0.3)])
+@pytest.mark.parametrize("height", [0.0, 5.0])
+def test_systems_of_some_rows_are_solved_more_exactly(
+    n_rows: int, factor: float, height: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products are cheap there: to 0.3 of what the tolerance asks for, relative to an objective above one."""
+    goals: list[float] = []
+
+    def solved(point: Any, penalty: Ridge, gradient: np.ndarray, *rest: Any) -> tuple[np.ndarray, int]:
+        goals.append(rest[1])
+        return -gradient / 2.0, 1
+
+    monkeypatch.setattr(newton_module, "_conjugate_gradients", solved)
+    problem = Bowl((1, 60), lambda t: (square(t)[0] + height, *square(t)[1:]), n_rows=n_rows)
+    start = Ridge(np.full((1, 60), 1e-9))
+    newton(problem, start, 2.99, tol=1e-3)
+    assert goals[0] == pytest.approx(factor * 1e-3 * max(1.0, 60.0 * (1e-4 + height)), rel=1e-6)
