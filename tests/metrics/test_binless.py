@@ -56,6 +56,9 @@ def test_smooth_ece_of_one_score() -> None:
     assert smooth_ece(y, np.full(100, 0.3)) == pytest.approx(0, abs=1e-6)
     assert smooth_ece([1, 1], [1.0, 1.0]) == 0.0
     assert smooth_ece([0, 0], [1.0, 1.0]) == pytest.approx(1.0)
+    assert smooth_ece([1, 1], [0.0, 0.0]) == pytest.approx(1.0)
+    # An error that is smaller than the smallest kernel.
+    assert smooth_ece([0, 1], [0.5, 0.5], sample_weight=[1, 1 + 2e-7]) == pytest.approx(5e-8, rel=1e-6)
 
 
 def test_smooth_ece_hardly_moves_when_scores_move_a_little(binary: Data) -> None:
@@ -73,6 +76,12 @@ def test_cumulative_errors_by_hand(binary: Data) -> None:
     path = cumulated_by_hand(y, s)
     assert kolmogorov_smirnov(y, s) == pytest.approx(np.abs(path).max(), abs=1e-12)
     assert kuiper(y, s) == pytest.approx(path.max() - path.min(), abs=1e-12)
+
+
+def test_paths_that_stay_on_one_side_of_zero() -> None:
+    for y, s, off in (([1, 1], [0.2, 0.4], 0.7), ([0, 0], [0.2, 0.4], 0.3)):
+        for error in (kolmogorov_smirnov, kuiper):
+            assert error(y, s, classes=[0, 1]) == pytest.approx(off, abs=1e-12)
 
 
 @pytest.mark.parametrize("error", [kolmogorov_smirnov, kuiper, smooth_ece])

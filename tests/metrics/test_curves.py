@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from scipy.special import erfinv, expit, logit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -174,6 +174,57 @@ def test_smooth_curve_by_its_definition() -> None:
         kernel = sum(np.exp(-0.5 * ((t - image) / sigma) ** 2) for image in images)
         expected = t + kernel @ (y - s) / kernel.sum()
         assert curve.frequency[place] == pytest.approx(np.clip(expected, 0, 1), abs=2e-4)
+
+
+def kernel_of(t: np.ndarray, s: np.ndarray, width: float) -> np.ndarray:
+    """A Gaussian of height one about each place and its images behind 0 and 1."""
+    images = np.array([sign * s + 2 * shift for shift in range(-3, 4) for sign in (1, -1)])
+    return np.exp(-0.5 * ((t[:, None, None] - images) / width) ** 2).sum(axis=1)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_smooth_curve_and_its_interval_by_definition_with_counts(grouped: bool) -> None:
+    rng = np.random.default_rng(2)
+    s, each = np.append(rng.uniform(0.3, 0.9, 58), [1.0, 1.0]), rng.integers(1, 4, 60).astype(float)
+    y, groups = (rng.random(60) < s**2).astype(int), np.arange(60) // 4 if grouped else np.arange(60)
+    curve = smooth_curve(y, s, sample_weight=each, groups=groups if grouped else None, level=0.8)
+    sizes = np.bincount(groups, each)
+    units = each.sum() ** 2 / (sizes @ sizes) if grouped else each.sum()
+    deviation = np.sqrt(np.cov(s, aweights=each, ddof=0))
+    assert curve.bandwidth == pytest.approx(max(curve.error, 1.06 * deviation * units**-0.2))
+    places = np.arange(201) / 200
+    rows = kernel_of(places, s, curve.bandwidth) @ each
+    shown = (rows >= each.sum() / 10) & (places >= s.min() - curve.bandwidth / 2)
+    np.testing.assert_allclose(curve.score, places[shown])
+    np.testing.assert_allclose(curve.weight, rows[shown], rtol=2e-3)
+    kernel = kernel_of(curve.score, s, curve.bandwidth)
+    frequency = curve.score + kernel @ (each * (y - s)) / (kernel @ each)
+    np.testing.assert_allclose(curve.frequency, np.clip(frequency, 0, 1), atol=1e-3)
+    residual = y - np.interp(s, curve.score, frequency)
+    if grouped:
+        sums = kernel @ (np.eye(15)[groups] * (each * residual)[:, None])
+        variance = (sums**2).sum(axis=1) * 15 / 14
+    else:
+        variance = kernel**2 @ (each * residual**2)
+    half = 1.281552 * np.sqrt(variance) / (kernel @ each)
+    np.testing.assert_allclose(curve.high, np.clip(frequency + half, 0, 1), atol=4e-3)
+    np.testing.assert_allclose(curve.low, np.clip(frequency - half, 0, 1), atol=4e-3)
+    assert (curve.kind, curve.label, curve.around) == ("binary", 1, "curve")
+
+
+def test_the_smooth_curve_ends_where_fewer_than_twenty_rows_are_near() -> None:
+    s = 0.5 + 0.1 * np.sqrt(2) * erfinv(2 * (np.arange(300) + 0.5) / 300 - 1)
+    curve, places = smooth_curve(np.arange(300) % 2, s), np.arange(201) / 200
+    rows = kernel_of(places, s, curve.bandwidth).sum(axis=1)
+    assert rows[places >= s.min()][0] < 15
+    np.testing.assert_allclose(curve.score, places[rows >= 20])
+
+
+def test_the_smooth_curve_of_one_score_has_two_ends() -> None:
+    curve = smooth_curve([0, 1] * 20, [0.5] * 40)
+    assert curve.score.tolist() == [0.5, 0.5]
+    assert curve.bandwidth == 1e-3
+    assert smooth_curve([0, 1] * 20, [0.503] * 40).score.tolist() == [0.503, 0.503]
 
 
 @pytest.mark.peer

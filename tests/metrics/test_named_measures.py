@@ -12,6 +12,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from calibrant.metrics import (
+    auroc,
     brier,
     brier_skill_score,
     confidence_interval,
@@ -130,6 +131,34 @@ def test_calibration_index_is_that_of_local_regression(smooth_scores: Data, degr
         assert integrated_calibration_index(y, p, degree=degree, quantile=share) == pytest.approx(by_hand, abs=1e-8)
 
 
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("span", [0.4, 1.0])
+def test_calibration_index_of_counted_scores(degree: int, span: float) -> None:
+    rng = np.random.default_rng(4)
+    p, y = rng.random(20), rng.integers(0, 2, 20)
+    weight = np.where(rng.random(20) < 0.8, rng.integers(1, 4, 20), 200)  # next to some scores the others are few
+    rows = np.repeat(np.arange(20), weight)
+    error = np.abs(loess(p[rows], y[rows], span, degree, p) - p)
+    given = {"sample_weight": weight, "span": span, "degree": degree, "classes": [0, 1]}
+    assert integrated_calibration_index(y, p, **given) == pytest.approx(np.average(error, weights=weight), abs=1e-7)
+    reached = np.cumsum(weight[np.argsort(error)])
+    half = np.sort(error)[np.argmax(reached >= weight.sum() / 2)]
+    assert integrated_calibration_index(y, p, quantile=0.5, **given) == pytest.approx(half, abs=1e-7)
+
+
+def test_calibration_index_of_less_than_one_observation_in_a_span() -> None:
+    rng = np.random.default_rng(5)
+    p, y = rng.random(12), rng.integers(0, 2, 12)
+    # At least one observation counts: ten rows of a tenth.
+    expected = np.abs(loess(p, y, 10 / 12, 1, p) - p).mean()
+    found = integrated_calibration_index(y, p, sample_weight=np.full(12, 0.1), span=0.1, degree=1)
+    assert found == pytest.approx(expected, abs=1e-8)
+    # A span of nearly six observations is one of six, where there are not as many, too.
+    six = integrated_calibration_index(y[:6], p[:6], span=1.0, degree=1)
+    fewer = integrated_calibration_index(y[:6], p[:6], span=1.0, degree=1, sample_weight=[1] * 5 + [1 - 5e-6])
+    assert fewer == pytest.approx(six, abs=1e-5)
+
+
 def test_calibration_index_with_the_lowess_of_statsmodels(smooth_scores: Data) -> None:
     lowess = needs("statsmodels.nonparametric.smoothers_lowess").lowess
     y, p = smooth_scores
@@ -143,8 +172,8 @@ def test_calibration_index_of_many_scores() -> None:
     rng = np.random.default_rng(3)
     p = np.sort(rng.beta(0.6, 3.0, 5000))
     y = rng.random(5000) < p**1.3
-    # The curve is smooth: every tenth score tells what all of them do.
-    error = np.abs(loess(p, y, 0.75, 2, p[5::10]) - p[5::10])
+    # The curve is smooth: every twenty-fifth score tells what all of them do.
+    error = np.abs(loess(p, y, 0.75, 2, p[12::25]) - p[12::25])
     assert integrated_calibration_index(y, p) == pytest.approx(error.mean(), abs=2e-4)
     assert integrated_calibration_index(y, p, quantile=0.9) == pytest.approx(np.quantile(error, 0.9), abs=1e-3)
 
@@ -160,7 +189,13 @@ def test_calibration_index_of_scores_that_allow_no_polynomial() -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"span": 0}, "span must lie in"), ({"degree": 3}, "degree must be"), ({"quantile": 1.5}, "quantile must lie in")],
+    [
+        ({"span": 0}, "span must lie in"),
+        ({"span": 1.01}, "span must lie in"),
+        ({"degree": 3}, "degree must be"),
+        ({"quantile": 1.01}, "quantile must lie in"),
+        ({"quantile": 0}, "quantile must lie in"),
+    ],
 )
 def test_calibration_index_refuses_options_without_a_meaning(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -179,6 +214,8 @@ def test_two_bin_error_is_an_integral_over_thresholds(cancer: Data, wine: Data) 
     y, p = wine
     each = [by_hand(y == j, p[:, j]) for j in range(3)]
     assert two_bin_calibration_error(y, p) == pytest.approx(np.mean(each), abs=1e-12)
+    right, top = p.argmax(axis=1) == y, p.max(axis=1)
+    assert two_bin_calibration_error(y, p, kind="top-label") == pytest.approx(by_hand(right, top), abs=1e-12)
 
 
 def test_two_bin_error_is_truthful_where_ece_is_not() -> None:
@@ -201,5 +238,7 @@ def test_intervals_hold_their_value(name: str, cancer: Data) -> None:
 
 
 def test_one_row_of_each_class_is_separated() -> None:
-    assert ks_separation([0, 1], [0.2, 0.8]) == 1.0
+    for weight in ([1, 1], [0.1, 0.2]):
+        assert ks_separation([0, 1], [0.2, 0.8], sample_weight=weight) == 1.0
+        assert auroc([0, 1], [0.2, 0.8], sample_weight=weight, average="weighted") == pytest.approx(1.0)
     assert np.isnan(ks_separation([1, 1], [0.2, 0.8], classes=[0, 1]))

@@ -126,7 +126,7 @@ def round_axis(low: float, high: float) -> ScoreAxis:
     high = max(high, 0.001)
     low = 0.0 if low < 0.4 * high or high - low < 0.1 * high else low
     step = round_step(high - low, 5)
-    ends = np.floor(low / step + 1e-9) * step, min(np.ceil(high / step - 1e-9) * step, 1.0)
+    ends = np.floor(low / step + 1e-9) * step, np.ceil(high / step - 1e-9) * step
     return ScoreAxis(round(float(ends[0]), 9), round(float(ends[1]), 9))
 
 
@@ -140,16 +140,13 @@ def fitting_axis(
     score: AnyFloatArray, frequency: AnyFloatArray, weight: AnyFloatArray, *, log_odds: bool = False
 ) -> ScoreAxis:
     """The axis for scores of one event, ascending, and the frequencies it has at them."""
-    inside = well_inside(weight)
-    inside = inside if inside.any() else np.ones(len(weight), dtype=bool)
-    first, last = float(score[inside][0]), float(score[inside][-1])
+    inside = score[well_inside(weight)]
+    first, last = float(inside[0]), float(inside[-1])
     if not log_odds:
         reached = quantiles(frequency, weight, np.array([0.02, 0.98]))
         return round_axis(min(first, float(reached[0])), max(last, float(reached[1])))
     low = 10.0 ** np.floor(np.log10(min(max(first, 1e-6), 0.01)))
-    return ScoreAxis(
-        float(low), next(end for end in (0.5, 0.9, 0.99, 0.999, 0.9999, 1.0) if last <= end or end == 0.9999), True
-    )
+    return ScoreAxis(float(low), next((end for end in (0.5, 0.9, 0.99, 0.999) if last <= end), 0.9999), True)
 
 
 #: Bars of the histogram below a diagram.

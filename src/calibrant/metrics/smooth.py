@@ -54,7 +54,7 @@ class Grid:
     def __init__(self, score: AnyFloatArray, n_cells: int = GRID_CELLS) -> None:
         self.n_cells = n_cells
         place = np.clip(score * n_cells - 0.5, 0, n_cells - 1)
-        self._left = np.minimum(place.astype(np.intp), n_cells - 2)
+        self._left = place.astype(np.intp)
         self._share = place - self._left
 
     def sums(self, values: AnyFloatArray) -> FloatArray:
@@ -258,9 +258,9 @@ def _prepare_index(view: View, each: AnyFloatArray, span: float, degree: int, qu
         error = np.abs(curve(mass.tobytes(), hits.tobytes()) - score)
         if quantile is None:
             return float(mass @ error / mass.sum())
-        place = np.argsort(error)[mass[np.argsort(error)] > 0]
-        reached = np.cumsum(mass[place])
-        return float(error[place[min(np.searchsorted(reached, quantile * reached[-1] * (1 - 1e-12)), len(place) - 1)]])
+        order = np.argsort(error)
+        reached = np.cumsum(mass[order])
+        return float(error[order[np.searchsorted(reached, quantile * reached[-1] * (1 - 1e-12))]])
 
     return index
 
