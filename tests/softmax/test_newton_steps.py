@@ -15,6 +15,7 @@ from calibrant.softmax.solvers.newton import (
     _conjugate_gradients,
     _curvature_share,
     _is_dense,
+    _is_large,
     _tried_on_some,
 )
 from calibrant.softmax.solvers.solver import Solution
@@ -106,6 +107,13 @@ def test_few_coefficients_have_a_dense_hessian() -> None:
     assert _is_dense(problem_of_size(100, 128, 1, 1))
     assert _is_dense(problem_of_size(100, 256, 0, 1))
     assert not _is_dense(problem_of_size(100, 257, 0, 1))
+
+
+def test_problems_of_many_classes_are_large() -> None:
+    for n_classes, n_shared, n_own, large in (
+        (5, 60, 0, True), (5, 59, 0, False), (20, 1, 1, True), (20, 0, 1, True), (19, 1, 1, False), (20, 2, 1, False),
+    ):  # fmt: skip
+        assert _is_large(problem_of_size(100, n_classes, n_shared, n_own)) == large
 
 
 @pytest.mark.parametrize(
@@ -239,3 +247,19 @@ def test_systems_of_some_rows_are_solved_more_exactly(
     start = Ridge(np.full((1, 60), 1e-9))
     newton(problem, start, 2.99, tol=1e-3)
     assert goals[0] == pytest.approx(factor * 1e-3 * max(1.0, 60.0 * (1e-4 + height)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "patience", "made"),
+    [((1, 5), 4, "all"), ((10, 10), 15, "blocks"), ((10, 19), 15, "blocks"), ((10, 20), 25, "moments")],
+)
+def test_a_preconditioner_is_kept_until_it_takes_too_many_products(
+    shape: tuple[int, int], patience: int, made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for steps in (patience, patience + 1):
+        monkeypatch.setattr(newton_module, "_conjugate_gradients", lambda *a, steps=steps: (-a[2] / 20.0, steps))
+        problem = Bowl(shape, lambda t: (np.cosh(t), np.sinh(t), np.cosh(t)), n_rows=10**6)
+        newton(problem, Ridge(np.full(shape, 1e-9)), 2.9, max_iter=5)
+        # Factors are used as they are when they are new, and counted from the next step on.
+        expected = 1 if steps == patience else 3 if made == "all" else 5
+        assert problem.made == [made] * expected

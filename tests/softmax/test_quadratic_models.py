@@ -109,6 +109,7 @@ def test_a_smooth_step_ends_where_the_first_coefficient_reaches_zero_or_its_reac
     cases = [
         ([1.0, 1.0, 4.0], [-1.0, 1.5, 4.5], [0.0, 1.25, 4.25]),  # the first gets to zero half-way
         ([1.0, 2.0, 4.0], [2.0, 6.0, 4.5], [1.25, 3.0, 4.125]),  # the second to its reach, a quarter of the way
+        ([1.0, 2.9, 4.0], [1.2, 3.3, 4.1], [1.05, 3.0, 4.025]),
         ([1.0, 2.0, 4.0], [1.5, 2.5, 2.0], [1.25, 2.25, 3.0]),  # the third back to its reach, half-way
         ([1.0, 2.0, 4.0], [3.0, 1.0, 5.0], [3.0, 1.0, 5.0]),
     ]

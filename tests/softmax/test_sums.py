@@ -251,6 +251,7 @@ def test_few_coefficients_get_curvature_of_all_rows_with_every_pass(coefficients
 def sized(coefficients, sampled, kept=None):
     """A problem of a million rows, with so many coefficients and rows in its sample, whose sums are one, two, three."""
     point = SimpleNamespace(loss=1.0, gradient=lambda: 2.0, hessian=lambda: 3.0, hessian_vector_product=lambda d: 4.0)
+    point.class_blocks = lambda: 5.0
     some = SimpleNamespace(shape=(1, coefficients), n_shared=coefficients, n_own=0, n_rows=sampled, at=lambda t: point)
     sample = SimpleNamespace(problem=lambda features, first_free: some)
     rows = SimpleNamespace(
@@ -268,6 +269,8 @@ def test_rows_are_kept_for_many_passes_where_no_dense_hessian_is_made():
         point._hessian = np.eye(2)
         product = point.hessian_vector_product(np.array([5.0, 6.0]))
         assert (product == 4.0) if coefficients > 2000 else (product.tolist() == [5.0, 6.0])
+        point._hessian = np.eye(coefficients)
+        assert (point.class_blocks() == 5.0) if coefficients > 2000 else (point.class_blocks().shape == (1, 2000, 2000))
     assert kept == [1]
 
 

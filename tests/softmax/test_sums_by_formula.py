@@ -8,6 +8,7 @@ from scipy.special import entr, expit, log_softmax, softmax
 
 from calibrant.softmax.kernels import softmax_loss, take_logs
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Ridge
+from calibrant.softmax.problem import ClassMoments
 from calibrant.softmax.proximal import descend, epoch
 from calibrant.softmax.rows.arrays import ArrayProblem, _at_most_one
 from calibrant.softmax.rows.levels import LevelProblem
@@ -91,7 +92,8 @@ def test_second_moments_and_labels_are_weighted_means(kind):
     theta = np.random.default_rng(0).normal(size=problem.shape)
     change = [theta[j] @ problem.class_features(f + j) for j in range(problem.shape[0])]
     assert problem.largest_change(theta) == pytest.approx(np.abs(change).max(), rel=1e-12)
-    assert problem.largest_change(np.full(problem.shape, 1e31)) == np.inf
+    assert problem.largest_change(np.full(problem.shape, 1.01e30)) == np.inf
+    assert problem.largest_change(np.full(problem.shape, 0.99e30)) < np.inf
     assert problem.precision == np.finfo(np.float64).eps
     assert problem.single_precision().precision == np.finfo(np.float32).eps
     assert problem.single_precision().single_precision() is None
@@ -145,6 +147,25 @@ def test_uncertain_rows_are_drawn_more_often():
     unsure = np.sum(drawn.offset[0] == 0.0)
     assert drawn.n_rows == pytest.approx(100, abs=1)
     assert unsure == pytest.approx(100 * spread[0] / spread.sum(), abs=2)
+
+
+def test_equal_rows_are_drawn_equally_often():
+    problem = ArrayProblem(np.arange(20), np.zeros((20, 20)))
+    point, rng = problem.at(np.zeros(problem.shape)), np.random.default_rng(0)
+    drawn = np.concatenate([point.thinned(0.1, rng).problem.y for _ in range(100)])
+    assert len(drawn) == 200
+    assert np.bincount(drawn, minlength=20).max() < 25
+
+
+def test_rows_that_are_certain_to_rounding_stand_for_few_others():
+    """Their curvature counts as a millionth at least, so that their chance is a thousandth, not zero."""
+    z = np.zeros((2, 2000))
+    z[0, 2:] = 60.0
+    point = ArrayProblem(np.zeros(2000, dtype=np.int64), z, shared=np.ones((1, 2000))).at(np.zeros((2, 1)))
+    drawn = point.thinned(2.0 / 2000.0, np.random.default_rng(0)).problem
+    chances = np.where(drawn.offset[0] == 0.0, np.sqrt(0.5), 1e-3) * 2.0 / (2.0 * np.sqrt(0.5) + 1.998)
+    assert (drawn.offset[0] > 0.0).any()
+    np.testing.assert_allclose(drawn.row_weight, 1.0 / 2000.0 / chances, rtol=1e-9)
 
 
 def test_levels_are_features_that_are_zero_outside_them():
@@ -244,6 +265,17 @@ def test_preconditioners_invert_what_they_are_made_of():
     hessian = point.hessian()
     solved = Factored(hessian.copy(), curvature).solve(residual)
     np.testing.assert_allclose((hessian + 0.05 * np.eye(20)) @ solved.ravel(), residual.ravel(), atol=1e-10)
+
+
+def test_preconditioners_hold_without_curvature():
+    """A block gets 1e-10 of its largest curvature on its diagonal, a variance is that share of its square at least."""
+    blocks = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    solved = ClassBlocks(blocks, np.zeros((2, 2))).solve(np.array([[1.0, 1.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(solved, [[1.0, 1e10], [0.0, 0.0]], rtol=1e-9)
+    constant = np.array([[6.0, 6.0], [0.0, 0.0]])
+    moments = ClassMoments(np.array([2.0, 0.0]), constant, 3.0 * constant)
+    solved = ClassMeans(moments, np.zeros((2, 2))).solve(np.array([[1.0, -1.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(solved, [[1.0 / 1.8e-9, -1.0 / 1.8e-9], [0.0, 0.0]], rtol=1e-6)
 
 
 def test_steps_that_are_too_long_are_damped_and_end():
