@@ -9,6 +9,7 @@ import pytest
 
 from calibrant import get_calibrator
 from calibrant.metrics import brier, evaluate, log_loss
+from calibrant.metrics.frequencies import class_frequencies
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.comparison import HeldOut, choose, compare, cross_validate, paired_intervals
 from calibrant.sample import Sample
@@ -62,6 +63,17 @@ def test_the_gap_has_the_interval_of_its_metric(n: int) -> None:
     alone = evaluate(y, p, ["positive_gap"], level=0.95)["positive_gap"]
     assert (found.low, found.high) == pytest.approx((alone.low, alone.high), abs=0.15 * (alone.high - alone.low))
     assert found.high - found.low > 0.5 / np.sqrt(n)
+
+
+@pytest.mark.parametrize(("p", "off"), [(0.97, False), (0.955, True)])
+def test_the_gap_of_one_class_agrees_with_its_ratio(p: float, off: bool) -> None:
+    y = np.ones(98, dtype=int)
+    data = Sample(np.column_stack([np.full(98, 1 - p), np.full(98, p)]), y, classes=np.arange(2))
+    gap, ratio = metrics_in_memory(data, 0.95, ["positive_gap"])["positive_gap"], class_frequencies(data)
+    assert gap.value == pytest.approx(p - 1)
+    assert (gap.high < 0) == (ratio.high[1] < 1) == off
+    # Wilson's interval of the share that was always observed.
+    assert gap.high == pytest.approx(p - 98 / (98 + 1.959964**2))
 
 
 def test_after_is_never_in_sample() -> None:

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr, logit
 
 from calibrant.confidence import wilson_interval
-from calibrant.metrics.result_types import Tabular
+from calibrant.metrics.result_types import Estimate, Tabular
 from calibrant.metrics.scalars import Form, Statistic, Summed, scalar, summed_mean, table
 from calibrant.metrics.views import column_of
 from calibrant.sample import Sample
@@ -233,6 +233,14 @@ class ClassFrequencies(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Columns of the table."""
         return {"class": np.array(self.classes), **super().to_dict()}
+
+
+def gap_of_ratio(found: ClassFrequencies, column: int) -> Estimate:
+    """Predicted minus observed share of a class: it holds 0 where the interval of the ratio holds 1."""
+    share = float(found.expected[column]) / found.total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = [share * (1.0 - 1.0 / part[column]) for part in (found.ratio, found.low, found.high)]
+    return Estimate(*map(float, ends), found.level)
 
 
 @dataclass(frozen=True)

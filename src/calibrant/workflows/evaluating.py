@@ -20,7 +20,7 @@ from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import ValidationTable, calibration_test, confidence_interval, validation_table
 from calibrant.metrics import evaluate as metrics_of
-from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
+from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies, gap_of_ratio
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.result_types import CalibrationTest, Estimate
 from calibrant.metrics.running import RunningMetrics
@@ -315,7 +315,11 @@ def metrics_in_memory(data: Sample, level: float | None, names: Sequence[str]) -
     with warnings.catch_warnings():
         # What too few rows cannot tell the report says itself.
         warnings.filterwarnings("ignore", message="no interval", category=CalibrationWarning)
-        return _metrics_in_memory(data, level, names)
+        found = _metrics_in_memory(data, level, names)
+    if level is not None and "positive_gap" in found and data.proba[:, -1].any():
+        # So that the difference and the ratio that stand side by side agree on what is beyond chance.
+        found["positive_gap"] = gap_of_ratio(class_frequencies(data, level), -1)
+    return found
 
 
 def _metrics_in_memory(data: Sample, level: float | None, names: Sequence[str]) -> dict[str, Estimate]:
