@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import foldnorm
 from sklearn.calibration import calibration_curve
 
+from calibrant.bins import BinSums
+from calibrant.confidence import wilson_interval
 from calibrant.metrics import (
     classwise_reliability_tables,
     expected_calibration_error,
@@ -15,6 +19,9 @@ from calibrant.metrics import (
     reliability_table,
     rms_calibration_error,
 )
+from calibrant.metrics.binned import Binner, _folded_normal_mean, expected_error, maximum_error, rms_error
+from calibrant.metrics.views import View
+from calibrant.sample import Sample
 from tests.needs import needs
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -120,8 +127,6 @@ def test_debiasing_removes_what_chance_contributes(error) -> None:
 
 def test_squared_debiased_error_is_unbiased() -> None:
     # Two bins with known gaps of 0.1 and 0.05: the estimate before the root averages to the truth.
-    from calibrant.bins import BinSums
-
     rng = np.random.default_rng(6)
     n, truth = 40, np.array([0.3, 0.7])
     score = np.array([0.4, 0.75])
@@ -129,8 +134,6 @@ def test_squared_debiased_error_is_unbiased() -> None:
     observed = hits / n
     squares = ((observed - score) ** 2 - observed * (1 - observed) / (n - 1)).mean()
     assert squares == pytest.approx(np.mean((truth - score) ** 2), abs=2e-4)
-    from calibrant.metrics.binned import rms_error
-
     sums = BinSums(np.full(2, float(n)), n * score, np.array([2.0, 36.0]))
     one = ((sums.hit / n - score) ** 2 - sums.hit / n * (1 - sums.hit / n) / (n - 1)).mean()
     assert rms_error(sums, debias=True) == pytest.approx(np.sqrt(one))
@@ -144,11 +147,54 @@ def test_debiasing_of_bins_without_spread() -> None:
 
 
 def test_expected_absolute_normal() -> None:
-    from calibrant.metrics.binned import _folded_normal_mean
+    mean, deviation = np.array([0.03, -0.2, 0.0, 0.4]), np.array([0.05, 0.1, 0.3, 1e-3])
+    expected = foldnorm.mean(np.abs(mean) / deviation, scale=deviation)
+    np.testing.assert_allclose(_folded_normal_mean(mean, deviation), expected, rtol=1e-12)
+    np.testing.assert_array_equal(_folded_normal_mean(np.array([-0.2, 0.0]), np.zeros(2)), [0.2, 0.0])
 
-    draws = np.random.default_rng(0).normal(0.03, 0.05, 2_000_000)
-    assert _folded_normal_mean(np.array([0.03]), np.array([0.05]))[0] == pytest.approx(np.abs(draws).mean(), rel=2e-3)
-    np.testing.assert_allclose(_folded_normal_mean(np.array([-0.2, 0.0]), np.zeros(2)), [0.2, 0.0])
+
+def test_how_far_sums_over_bins_move() -> None:
+    view = View(np.array([0.1, 0.2, 0.7, 0.9]), np.array([1.0, 0.0, 1.0, 1.0]))
+    each = np.array([1.0, 2.0, 0.5, 3.0])
+    data = Sample(np.full((4, 2), 0.5), np.zeros(4, dtype=int), each)
+    binner = Binner(view, 3, "uniform")
+    np.testing.assert_allclose(binner.spread(data), [0.9**2 + 2 * 0.2**2, 0, 0.5 * 0.3**2 + 3 * 0.1**2])
+    alike = Sample(data.values, data.y, each, groups=np.array([0, 0, 1, 1]))
+    moves = binner.spread(alike)  # of each group by one number, so that bins move as its sums have it
+    np.testing.assert_allclose(moves.std(axis=0), [0.9 - 2 * 0.2, 0, 0.5 * 0.3 + 3 * 0.1], rtol=0.2)
+
+
+def test_debiased_errors_of_counts_and_empty_bins() -> None:
+    # The bin in the middle is empty; a count of half a row says nothing about its variance.
+    sums = BinSums(np.array([4.0, 0.0, 0.5]), np.array([0.8, 0.0, 0.4]), np.array([3.0, 0.0, 0.5]))
+    gap, deviation = 0.75 - 0.2, np.sqrt(0.75 * 0.25 / 4)
+    plain = (4 * gap + 0.1) / 4.5
+    chance = (4 * foldnorm.mean(gap / deviation, scale=deviation) + 0.1) / 4.5
+    assert expected_error(sums) == pytest.approx(plain)
+    assert expected_error(sums, debias=True) == pytest.approx(2 * plain - chance)
+    assert rms_error(sums) == pytest.approx(np.sqrt((4 * gap**2 + 0.5 * 0.2**2) / 4.5))
+    assert rms_error(sums, debias=True) == pytest.approx(np.sqrt(4 * (gap**2 - 0.75 * 0.25 / 3) / 4.5))
+    assert maximum_error(sums) == pytest.approx(0.55)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_a_table_by_hand(strategy: Any) -> None:
+    s, y = np.array([0.05, 0.2, 0.3, 0.7, 0.75]), np.array([0, 1, 0, 1, 0])
+    each = np.array([3.0, 1.0, 2.0, 1.5, 0.5])
+    table = reliability_table(y, s, n_bins=4, strategy=strategy, sample_weight=each)
+    if strategy == "uniform":
+        bins, ends = [[0, 1], [2], [3, 4]], [(0, 0.25), (0.25, 0.5), (0.5, 0.75)]
+    else:  # a fourth of eight observations each: the first score holds more than its own
+        bins, ends = [[0], [1], [2], [3, 4]], [(0, 0.125), (0.125, 0.25), (0.25, 0.5), (0.5, 1)]
+    weight = [each[rows].sum() for rows in bins]
+    np.testing.assert_allclose(np.column_stack([table.lower, table.upper]), ends)
+    np.testing.assert_allclose(table.weight, weight)
+    np.testing.assert_allclose(table.score, [each[rows] @ s[rows] / each[rows].sum() for rows in bins])
+    np.testing.assert_allclose(table.frequency, [each[rows] @ y[rows] / each[rows].sum() for rows in bins])
+    assert table.error == pytest.approx(np.dot(weight, np.abs(table.frequency - table.score)) / 8)
+    np.testing.assert_allclose(table.histogram[[1, 4, 7, 17, 18]], each)
+    low, high = wilson_interval(table.frequency, np.array(weight), 0.95)
+    np.testing.assert_allclose([table.low, table.high], [low, high])
 
 
 def test_bad_bins() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from calibrant.metrics import calibration_in_the_large
-from calibrant.metrics.frequencies import binned_coins, count_p_values, design_effects
+from calibrant.metrics.frequencies import N_BINS, binned_coins, count_p_values, design_effect, design_effects
 from calibrant.random_numbers import LabelSampler
 from calibrant.sample import Sample
 
@@ -46,6 +46,64 @@ def test_p_values_of_equal_coins_are_binomial(n: int, p: float) -> None:
     expected = np.minimum(1, 2 * np.minimum(binom.sf(counts - 1, n, p), binom.cdf(counts, n, p)))
     seen = expected > 1e-200
     np.testing.assert_allclose(found[seen], expected[seen], rtol=2e-3)
+
+
+def test_a_bin_is_an_eighth_of_an_octave() -> None:
+    small = np.outer(2.0 ** -np.arange(2, 15), 1 + np.arange(8) / 8).ravel()
+    small = np.append(small, 0.5)
+    p = np.append(small, 1 - small)
+    p[-1] = np.nextafter(0.5, 1)
+    coins = binned_coins(np.column_stack([p, p[::-1]]), 2 * np.ones(len(p)))
+    assert coins.shape == (2, 2, N_BINS)
+    np.testing.assert_array_equal(coins[:, 0], 2.0)  # every bin holds one of them
+    np.testing.assert_allclose(coins[0, 1], 2 * np.sort(p), rtol=1e-15)
+    tiny = binned_coins(np.array([[0.0], [1e-9], [1 - 1e-9], [1.0]]), np.ones(4))[0, 0]
+    assert (tiny[0], tiny[-1]) == (2, 2)
+
+
+def upper_tails(number: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """`P(S >= s)` for s = 0, 1, ...: of whole numbers of coins, and of one more that shows as often as is left."""
+    whole = np.floor(number)
+    frequency = convolved(np.append(np.repeat(p, whole.astype(int)), p * (number - whole)))
+    return np.append(np.cumsum(frequency[::-1])[::-1], 0).astype(float)
+
+
+def p_value_by_hand(number: np.ndarray, p: np.ndarray, count: float, effect: float = 1.0) -> float:
+    number, count = number / effect, count / effect
+    number, count = number[p < 1], count - number[p == 1].sum()
+    p = p[p < 1]
+    number, p = number[p > 0], p[p > 0]
+    if count < number @ p:
+        count, p = number.sum() - count, 1 - p
+    tails, below = upper_tails(number, p), int(np.floor(count + 1e-9))
+    tail = tails[below] if below >= 0 else 1.0
+    if effect > 1 and count - below > 1e-9:
+        above = min(below + 1, int(np.ceil(number).sum()))
+        tail = tail ** (1 - (count - below)) * tails[above] ** (count - below)
+    return min(1.0, 2 * tail)
+
+
+@pytest.mark.parametrize("effect", [1.0, 1.25, 3.0])
+def test_fractional_numbers_of_coins_by_convolution(effect: float) -> None:
+    number, p = np.array([9.3, 12.0, 7.6, 1.5, 2.0]), np.array([0.1, 0.35, 0.8, 1.0, 0.0])
+    coins = np.stack([number, number * p])[None]
+    counts = np.arange(0, 28.5, 1.5)
+    # Between two whole numbers of which one is expected or less, the tail of that one is taken for 1.
+    far = np.abs(counts - number @ p) > 1.5 * effect
+    found = np.array([count_p_values(coins, np.array([count]), effect)[0] for count in counts])
+    expected = [p_value_by_hand(number, p, count, effect) for count in counts]
+    np.testing.assert_allclose(found[far], np.array(expected)[far], rtol=1e-7)
+    np.testing.assert_array_equal(found[np.abs(counts - number @ p) < 0.5], 1.0)
+
+
+def test_sums_of_weights_that_are_not_quite_whole_are_whole() -> None:
+    # Ten coins, of which eight or two show, from weights of 0.1: sums that end in ...99.
+    number, eight = np.sum([0.1] * 100), sum([0.1] * 80)
+    assert number < 10
+    assert eight < 8
+    coins = np.array([[[number], [0.5 * number]]])
+    for count in (eight, sum([0.1] * 20)):
+        assert count_p_values(coins, np.array([count]))[0] == pytest.approx(2 * binom.sf(7, 10, 0.5), rel=1e-6)
 
 
 def test_certain_coins_and_impossible_counts() -> None:
@@ -90,6 +148,50 @@ def test_design_effects() -> None:
     # No group shows an event: there is no telling, so the largest effect counts.
     none = grouped(np.full(30, 0.01), np.zeros(30), 10)
     np.testing.assert_allclose(design_effects(none), 10.0)
+
+
+def design_effects_by_hand(data: Sample) -> list[float]:
+    """With a loop over groups, as the docstrings say it."""
+    assert data.groups is not None
+    groups = [data.groups == group for group in np.unique(data.groups)]
+    sizes = np.array([data.each[rows].sum() for rows in groups])
+    largest = (sizes**2).sum() / sizes.sum()  # rows of a group all agree
+    found = []
+    for column, p in enumerate(data.proba.T):
+        variance, residual = p * (1 - p), (data.y == column) - p
+        residual = residual - variance * (data.each @ residual) / (data.each @ variance)
+        squares = np.array([(data.each[rows] @ residual[rows]) ** 2 for rows in groups])
+        seen = data.each @ (data.y == column)
+        groups_that_tell = min(
+            squares.sum() ** 2 / (squares**2).sum(),
+            2 * min(seen, data.total - seen, data.each @ np.minimum(p, 1 - p)) / largest,
+        )
+        effect = squares.sum() / (data.each @ residual**2)
+        pulled = (4 * largest + groups_that_tell * effect) / (4 + groups_that_tell)
+        found.append(float(np.clip(pulled, 1, largest)))
+    return found
+
+
+@pytest.mark.parametrize("rate", [0.9, 0.1])
+@pytest.mark.parametrize("alike", [0.9, 0.2])
+def test_design_effects_by_hand(rate: float, alike: float) -> None:
+    rng = np.random.default_rng(4)
+    groups = np.sort(rng.integers(0, 12, 60))
+    p = rate * rng.dirichlet(np.ones(3), 60) + (1 - rate) * np.array([0.0, 0.2, 0.8])
+    risk = np.where(rng.random(60) < alike, rng.random(12)[groups], rng.random(60))
+    y = (p.cumsum(axis=1) < risk[:, None]).sum(axis=1)
+    data = Sample(p, y, rng.uniform(0.5, 2.5, 60), groups)
+    expected = design_effects_by_hand(data)
+    assert max(expected) > 1
+    np.testing.assert_allclose(design_effects(data), expected, rtol=1e-12)
+
+
+def test_a_design_effect_is_at_least_one() -> None:
+    data = grouped(np.full(10, 0.5), np.zeros(10), 2)
+    for variance, effect in ((0.2, 1.0), (0.07, (4 * 2 + 10 * 0.1 / 0.07) / 14), (0.0, 2.0)):
+        assert design_effect(data, np.full(10, 0.1), variance) == pytest.approx(effect)
+    light = Sample(data.proba, data.y, np.full(20, 0.1), data.groups)
+    np.testing.assert_array_equal(design_effects(light), 1.0)
 
 
 def test_design_effects_of_certain_predictions() -> None:

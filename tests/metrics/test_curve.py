@@ -32,6 +32,13 @@ def test_more_classes():
     assert_allclose(calibration_curve(y, p, pos_label=2), theirs(y == 2, p[:, 2]))
 
 
+def test_bins_without_a_row_are_left_out():
+    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.05, 0.15, 0.45, 0.9, 0.95])
+    frequency, score = calibration_curve(y, p)
+    assert_allclose(frequency, [0.5, 1, 0.5])
+    assert_allclose(score, [0.1, 0.45, 0.925])
+
+
 def test_errors():
     with pytest.raises(ValueError, match="pos_label"):
         calibration_curve(["a", "b"], [0.1, 0.2])

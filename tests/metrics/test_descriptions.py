@@ -27,6 +27,26 @@ def test_defaults_come_from_the_signature():
     assert "n_bins : int, default=5\n" in calibrant.metrics.calibration_curve.__doc__
 
 
+#: Usual defaults, and where there are others.
+USUAL = {"level": 0.95, "random_state": 0, "n_bins": 15, "n_resamples": 1000, "cv": 5}
+OTHERS = {
+    ("calibration_curve", "n_bins"): 5,
+    ("hosmer_lemeshow", "n_bins"): 10,
+    ("calibration_test", "n_resamples"): 999,
+    ("corp_curve", "n_resamples"): 200,
+    ("classwise_corp_curves", "n_resamples"): 200,
+    ("murphy_diagram", "n_resamples"): 500,
+    ("validation_table", "n_resamples"): 500,
+}
+
+
+def test_defaults_are_those_that_results_were_published_with():
+    for function in FUNCTIONS:
+        for name, parameter in inspect.signature(function).parameters.items():
+            if name in USUAL and parameter.default is not None:
+                assert parameter.default == OTHERS.get((function.__name__, name), USUAL[name]), (function, name)
+
+
 def test_a_function_without_a_docstring_stays_without():
     def bare(y_true):
         return y_true

@@ -31,6 +31,7 @@ def test_impossible_classes():
     assert expected_losses(q, q) == {"logloss": 0.0, "brier": 0.0, "accuracy": 1.0}
     assert expected_losses(q, q[:, ::-1])["logloss"] == pytest.approx(-np.log(1e-15))
     assert expected_losses(q, q[:, ::-1], floor=0.0)["logloss"] == np.inf
+    assert expected_losses(q, q, floor=0.0)["logloss"] == 0.0
 
 
 def test_shapes_must_agree():

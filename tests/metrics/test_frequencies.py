@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import betainc
-from scipy.stats import binom, kstest
+from scipy.stats import binom, kstest, norm
 
 from calibrant.metrics import calibration_in_the_large, confidence_interval, positive_gap
-from calibrant.metrics.frequencies import binned_coins, count_p_values
+from calibrant.metrics.frequencies import binned_coins, class_frequencies, count_p_values, design_effects
+from calibrant.sample import Sample
 from tests.samples import sharpened
 
 
@@ -108,3 +110,43 @@ def test_coins_whose_complement_rounds_to_one_are_certain() -> None:
     # Ten coins of 1e-20 and ten of a half, of which two show: as if the first ten were not there.
     coins = np.array([[[10.0, 10.0], [10 * 1e-20, 5.0]]])
     np.testing.assert_allclose(count_p_values(coins, np.array([2.0])), 2 * binom.cdf(2, 10, 0.5))
+
+
+def wilson_by_search(f: float, n: float, level: float) -> list[float]:
+    """Frequencies from which `f` is just so many standard deviations away."""
+    z = norm.ppf((1 + level) / 2)
+    ends = [(0.0, f), (f, 1.0)]
+    return [brentq(lambda o: (f - o) ** 2 - z**2 * o * (1 - o) / n, *pair, xtol=1e-14) for pair in ends]
+
+
+# What is left to chance: that of the predictions, that which labels show, or one row that turns out otherwise.
+@pytest.mark.parametrize(("two", "rate"), [((0.1, 0.6), 0.3), ((0.1, 0.6), 0.9), ((0.001, 0.98), 0.0)])
+@pytest.mark.parametrize("size", [1, 3])
+def test_intervals_of_counts_are_wilsons_with_what_is_left_to_chance(
+    two: tuple[float, float], rate: float, size: int
+) -> None:
+    rng = np.random.default_rng(6)
+    p, each = np.resize(two, 24), rng.uniform(0.5, 1.5, 24)
+    y = np.where(rng.random(24) < rate, p < 0.5, p > 0.5).astype(int)
+    proba = np.column_stack([1 - p, p])
+    data = Sample(proba, y, each, None if size == 1 else np.arange(24) // size)
+    found, effects = class_frequencies(data, 0.9), design_effects(data)
+    assert (effects.max() > 1) == (size > 1)
+    coins = binned_coins(proba, each)
+    for column, q in enumerate(proba.T):
+        hit, expected = y == column, each @ q
+        left = max(each @ (q * (1 - q)), each @ (hit - q) ** 2, 1.0)
+        share = expected / each.sum()
+        left = min(left / (each.sum() * share * (1 - share)), 1.0)
+        ends = wilson_by_search(each @ hit / each.sum(), each.sum() / left / effects[column], 0.9)
+        assert found.ratio[column] == pytest.approx(expected / (each @ hit))
+        assert (found.high[column], found.low[column]) == pytest.approx([share / end for end in ends], rel=1e-9)
+        one = coins[column : column + 1], np.array([each @ hit])
+        p_values = [count_p_values(*one, effect)[0] for effect in (1.0, effects[column])]
+        assert found.p_value[column] == pytest.approx(max(p_values), rel=1e-12)
+
+
+def test_a_class_that_is_neither_predicted_nor_seen_is_as_frequent_as_expected() -> None:
+    table = calibration_in_the_large([0, 1], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], classes=[0, 1, 2])
+    assert (table.ratio[2], table.low[2], table.p_value[2]) == (1, 0, 1)
+    assert table.level == 0.95

@@ -25,7 +25,9 @@ from calibrant.metrics import (
     list_metrics,
     log_loss,
 )
+from calibrant.metrics.intervals import bootstrap, interval
 from calibrant.metrics.scalars import SCALARS
+from calibrant.sample import Sample
 
 from .conftest import Flatten
 
@@ -143,14 +145,63 @@ def test_methods(multiclass: Data) -> None:
 
 
 def test_correction_of_distances_by_hand() -> None:
-    from calibrant.metrics.intervals import interval
-
     replicates = np.linspace(0.202, 0.398, 99)  # the fifth of 99 is the 5 % point: 5 / (99 + 1)
     found = interval(0.29, replicates, level=0.9, kind="corrected", lower=0.0, upper=1.0)
     excess = np.mean(replicates**2) - 0.29**2
     assert found.low == pytest.approx(np.sqrt(0.21**2 - 2 * excess))
     assert found.high == pytest.approx(0.29 + 0.39 - 0.3)
     assert interval(0.1, replicates, level=0.9, kind="corrected").low == 0.0
+
+
+@pytest.mark.parametrize("units", [np.inf, 5.0])
+def test_intervals_of_replicates_by_hand(units: float) -> None:
+    # The second and the eighteenth of nineteen are the 10 % and the 90 % points; what is no number does not count.
+    replicates = np.append(np.arange(1.0, 20) ** 2, np.nan)
+    low, high, value, stretch = 4.0, 324.0, 50.0, student_stretch(0.8, units)
+    for kind, ends in (("percentile", (low, high)), ("basic", (100 - high, 100 - low))):
+        found = interval(value, replicates, level=0.8, kind=kind, units=units)
+        assert (found.value, found.level) == (value, 0.8)
+        assert found.low == pytest.approx(value - stretch * (value - ends[0]))
+        assert found.high == pytest.approx(value + stretch * (ends[1] - value))
+    # No excess, so that the lower end is the percentile; the upper one leaves out by how much the median is above.
+    found = interval(200.0, replicates, level=0.8, kind="corrected", units=units)
+    assert found.low == pytest.approx(200 - stretch * 196)
+    assert found.high == pytest.approx(200 + stretch * (324 - 100))
+    cut = interval(value, replicates, level=0.8, lower=10.0, upper=60.0)
+    assert (cut.low, cut.high) == (10, 60)
+    for outside, ends in ((2.0, (2, 324)), (400.0, (4, 400))):
+        one = interval(outside, replicates, level=0.8)
+        assert (one.low, one.high) == ends
+    for unknown in (interval(np.nan, replicates, level=0.8), interval(1.0, np.full(3, np.nan), level=0.8)):
+        assert np.isnan([unknown.low, unknown.high]).all()
+
+
+def test_resamples_of_one_function_and_of_several_are_the_same() -> None:
+    data = Sample(np.full((4, 2), 0.5), np.array([0, 1, 0, 1]))
+    several = bootstrap([lambda c: c[0], lambda c: c.sum()], data, n_resamples=3, random_state=1)
+    one = bootstrap(lambda c: np.array([c[0], c.sum()]), data, n_resamples=3, random_state=1)
+    assert several.shape == (3, 2)
+    np.testing.assert_array_equal(several, one)
+    with pytest.raises(ValueError, match="n_resamples must be at least 2, got 1"):
+        bootstrap(lambda c: c, data, n_resamples=1, random_state=0)
+    assert bootstrap(lambda c: c, data, n_resamples=2, random_state=0).shape == (2, 4)
+
+
+def test_rows_without_weight_are_absent_from_functions_and_intervals() -> None:
+    y, p, weight = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.6, 0.9, 0.4, 0.1]), np.array([1.0, 1, 1, 1, 0])
+
+    def foreign(y: np.ndarray, p: np.ndarray, sample_weight: np.ndarray) -> float:
+        assert len(y) == len(p) == len(sample_weight) == 4
+        return float(sample_weight @ (y - p) / sample_weight.sum())
+
+    options = {"n_resamples": 20, "level": 0.8}
+    for metric in (foreign, "brier", "ece", "auroc"):
+        found = confidence_interval(metric, y, p, sample_weight=weight, **options)
+        assert found == confidence_interval(metric, y[:4], p[:4], sample_weight=weight[:4], **options)
+    whole = confidence_interval(foreign, y[:4], p[:4], **options)
+    basic = confidence_interval(foreign, y[:4], p[:4], interval_kind="basic", **options)
+    assert whole.low < whole.value < whole.high
+    assert (basic.low + whole.high, basic.high + whole.low) == pytest.approx((2 * whole.value, 2 * whole.value))
 
 
 def test_bad_requests(multiclass: Data) -> None:

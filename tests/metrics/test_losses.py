@@ -9,7 +9,17 @@ import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from calibrant.metrics import accuracy, auroc, brier, confidence_gap, log_loss
+from calibrant.metrics import (
+    accuracy,
+    auroc,
+    brier,
+    brier_skill_score,
+    calibration_loss,
+    confidence_gap,
+    log_loss,
+    ranked_probability_score,
+    scaled_brier,
+)
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -76,3 +86,26 @@ def test_auroc_without_a_class() -> None:
     assert math.isnan(auroc([1, 1], [0.2, 0.3]))
     p = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.6, 0.3, 0.1]])
     assert auroc([0, 1, 0], p) == 1.0
+
+
+def test_skills_of_weighted_rows_by_hand() -> None:
+    # Classes have shares of 1/6, 3/6 and 2/6; the second predicted row is far off.
+    p = np.array([[0.5, 0.3, 0.2], [0.6, 0.1, 0.3], [0.1, 0.2, 0.7]])
+    y, each = np.array([0, 1, 2]), np.array([1.0, 3.0, 2.0])
+    squares = np.array([0.25 + 0.09 + 0.04, 0.36 + 0.81 + 0.09, 0.01 + 0.04 + 0.09])
+    score, share = each @ squares / 6, np.array([1, 3, 2]) / 6
+    options = {"sample_weight": each}
+    assert brier_skill_score(y, p, **options) == pytest.approx(1 - score / (1 - share @ share))
+    past = np.array([0.0, 0.5, 0.5])
+    worth = sum(f * ((past - np.eye(3)[j]) ** 2).sum() for j, f in enumerate(share))
+    assert brier_skill_score(y, p, reference=past, **options) == pytest.approx(1 - score / worth)
+    mean = each @ p / 6
+    assert scaled_brier(y, p, **options) == pytest.approx(1 - score / (1 - mean @ mean))
+    assert ranked_probability_score(y, p, **options) == pytest.approx((0.25 + 0.04 + 3 * (0.36 + 0.09) + 2 * 0.1) / 6)
+    with pytest.raises(ValueError, match="reference must be 3 probabilities"):
+        brier_skill_score(y, p, reference=[-0.5, 0.5, 1.0])
+
+
+def test_losses_of_a_calibrator_have_two_names() -> None:
+    with pytest.raises(ValueError, match="loss must be 'log_loss' or 'brier', got 'ece'"):
+        calibration_loss([0, 0, 1, 1] * 3, [0.2, 0.7, 0.3, 0.6] * 3, loss="ece", cv=2)

@@ -71,7 +71,7 @@ def _test(data: Sample, shown: Shown, x: AnyFloatArray, most: int) -> Calibratio
     # Columns of Q are orthonormal under the weights; directions without weight have no score.
     _, triangle = np.linalg.qr(root[:, None] * _powers(x, most))
     size = np.abs(np.diag(triangle))
-    known = int(np.argmin(np.append(size > 1e-7 * max(size.max(), 1e-300), False)))
+    known = int(np.argmin(np.append(size > 1e-7 * size.max(), False)))
     polynomials = np.linalg.solve(triangle[:known, :known].T, _powers(x, most).T[:known])
     # At the ends of the range a high power may be so large that one event decides: it has no χ² tail.
     steady = np.abs(polynomials).max(axis=1) <= LARGEST_LEVERAGE

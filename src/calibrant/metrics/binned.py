@@ -94,8 +94,7 @@ class Binner:
 
 def _folded_normal_mean(mean: AnyFloatArray, deviation: AnyFloatArray) -> AnyFloatArray:
     """`E|Z|` for `Z ~ N(mean, deviation²)`."""
-    # Without spread the mean stays what it is: a z of 40 gives that without a division by zero.
-    z = np.abs(mean) / np.where(deviation > 0, deviation, np.maximum(np.abs(mean) / 40, 1e-300))
+    z = np.abs(mean) / np.maximum(deviation, 1e-150)  # without spread the mean stays what it is
     density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
     return 2 * deviation * density + np.abs(mean) * (2 * ndtr(z) - 1)
 
@@ -110,7 +109,7 @@ def expected_error(sums: BinSums, *, debias: bool = False) -> float:
     weight = sums.weight[full]
     observed = sums.hit[full] / weight
     gap = observed - sums.score[full] / weight
-    deviation = np.sqrt(np.clip(observed * (1 - observed), 0, None) / weight)
+    deviation = np.sqrt(observed * (1 - observed) / weight)
     resampled = float(weight @ _folded_normal_mean(gap, deviation) / total)
     return max(2 * plug_in - resampled, 0.0)
 
@@ -239,7 +238,7 @@ class TableOptions:
         if self.strategy == "uniform":
             lower, upper = lower[full], upper[full]
         count = sums.weight[full]
-        score, frequency = sums.score[full] / count, np.clip(sums.hit[full] / count, 0, 1)
+        score, frequency = sums.score[full] / count, sums.hit[full] / count
         low, high = wilson_interval(frequency, independent_trials(frequency, count, products[:, full]), self.level)
         return ReliabilityCurve(
             maker="bins",

@@ -64,7 +64,7 @@ def _parts(grouped: Grouped, fitted: AnyFloatArray) -> dict[str, ScoreParts]:
 
 def _merged(grouped: Grouped, fitted: AnyFloatArray) -> tuple[FloatArray, Grouped, FloatArray]:
     """At most `BAND_SCORES` cells of neighbouring scores: the first score of each, what they hold, and their fit."""
-    starts = np.unique(np.linspace(0, len(fitted), min(len(fitted), BAND_SCORES), endpoint=False).astype(np.intp))
+    starts = np.linspace(0, len(fitted), min(len(fitted), BAND_SCORES), endpoint=False).astype(np.intp)
     weight = np.add.reduceat(grouped.weight, starts)
     score = np.add.reduceat(grouped.weight * grouped.score, starts) / weight
     positive = np.add.reduceat(grouped.positive, starts)
@@ -90,11 +90,10 @@ def _band(
     trials = np.ceil(cells.weight - 1e-9)
     share = cells.weight / trials
     # The band is wanted where the scores are dense as well as across their whole range, a few rows aside.
-    n_cells, inside = len(cells.score), np.flatnonzero(well_inside(cells.weight))
-    first, last = (int(inside[0]), int(inside[-1])) if len(inside) else (0, n_cells - 1)
+    first, last = np.flatnonzero(well_inside(cells.weight))[[0, -1]]
     dense = np.linspace(first, last, BAND_POINTS // 2)
     across = np.searchsorted(cells.score, np.linspace(cells.score[first], cells.score[last], BAND_POINTS // 2))
-    at = np.unique(np.concatenate([dense.astype(np.intp), np.minimum(across, last)]))
+    at = np.unique(np.concatenate([dense.astype(np.intp), across]))
     rng = generator(random_state)
     curves = np.empty((n_resamples, len(at)))
     # How much the rows of a group depend on each other is not known: their residuals keep or change sign together.
@@ -104,10 +103,10 @@ def _band(
         if data.groups is None:
             drawn = rng.binomial(trials.astype(np.int64), chance) * share
         else:
-            drawn = chance * cells.weight + sum_by(cell, residual * data.draw_signs(rng), n_cells)
+            drawn = chance * cells.weight + sum_by(cell, residual * data.draw_signs(rng), len(trials))
         curves[row] = isotonic_steps(Grouped(cells.score, cells.weight, drawn))[0][at]
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return cells.score[at], np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+    return cells.score[at], low, high
 
 
 def _curve(

@@ -79,7 +79,7 @@ def count_p_values(coins: FloatArray, observed: AnyFloatArray, effect: AnyFloatA
 def _count_p_value(number: FloatArray, sums: FloatArray, count: float, *, between: bool) -> float:
     slack = _ROUNDING * max(1.0, float(number.sum()))
     number, sums = number[number > 0], sums[number > 0]
-    p = np.clip(sums / number, 0.0, 1.0)
+    p = sums / number
     count -= float(number[p == 1.0].sum())
     number, p = number[(p > 0) & (p < 1)], p[(p > 0) & (p < 1)]
     above = count - float(number @ p)
@@ -137,7 +137,7 @@ def _upper_tail(number: FloatArray, p: FloatArray, count: float) -> float:
 def _tilt(number: FloatArray, odds: FloatArray, count: float) -> float:
     """The `t > 0` at which coins with log-odds `odds + t` sum to `count` on average."""
     low, high = 0.0, 1.0
-    while number @ expit(odds + high) < count and high < 1e4:
+    while number @ expit(odds + high) < count:
         low, high = high, 2.0 * high
     t = high
     for _ in range(100):
@@ -260,7 +260,7 @@ class FrequencyTable:
         # That one more row turns out otherwise is never ruled out, however sure the predictions are.
         spread = np.maximum(np.maximum(expected - squares, observed - 2 * hit + squares), 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            left = np.nan_to_num(spread / (total * share * (1 - share)), nan=1.0, posinf=1.0)
+            left = spread / (total * share * (1 - share))
             low, high = wilson_interval(observed / total, total / (np.clip(left, 1e-6, 1.0) * effect), self.level)
             ratios = [expected / count for count in (observed, high * total, low * total)]
         ratio, smallest, largest = (np.where(np.isnan(part), 1.0, part) for part in ratios)

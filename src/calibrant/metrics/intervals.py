@@ -181,9 +181,7 @@ def confidence_interval(
     data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     entry = find_scalar(metric)
     if entry is None:
-        if not callable(metric):
-            raise TypeError(f"metric must be a name or a function, got {metric!r}")
-        foreign = _foreign(metric, data, y_true, y_prob, options)
+        foreign = _foreign(cast("Callable[..., float]", metric), data, y_true, y_prob, options)
         found = bootstrap([foreign], data, n_resamples=n_resamples, random_state=random_state)
         kind = "percentile" if interval_kind == "auto" else interval_kind
         return interval(foreign(data.each), found[:, 0], level=level, kind=kind, units=data.units)
