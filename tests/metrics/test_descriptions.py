@@ -22,6 +22,32 @@ def test_every_parameter_is_described_once_and_in_order(function):
     assert ", ".join(first_lines).split(", ") == names
 
 
+#: What a parameter is in every function of the metrics unless it is given, and those that differ.
+DEFAULTS = {
+    "average": "macro", "band": "consistency", "cv": 5, "degree": 2, "interval_kind": "auto", "kind": "auto",
+    "level": 0.95, "loss": "log_loss", "n_bins": 15, "n_resamples": 1000, "n_splits": 5, "norm": 1.0,
+    "random_state": 0, "scale_by_half": "auto", "span": 0.75, "statistic": "kuiper", "strategy": "uniform",
+    "floor": 1e-15, **dict.fromkeys(["debias", "e_test", "normalise", "ordered", "relative"], False),
+}  # fmt: skip
+DIFFERENT = {
+    "calibration_curve": {"n_bins": 5},  # as in scikit-learn
+    "calibration_test": {"n_resamples": 999, "strategy": "quantile"},
+    "classwise_corp_curves": {"n_resamples": 200},
+    "corp_curve": {"n_resamples": 200},
+    "hosmer_lemeshow": {"n_bins": 10, "strategy": "quantile"},  # deciles
+    "murphy_diagram": {"n_resamples": 500},
+    "validation_table": {"n_resamples": 500},
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_a_parameter_has_one_default(function):
+    expected = DEFAULTS | DIFFERENT.get(function.__name__, {})
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.default is not None and parameter.default is not inspect.Parameter.empty:
+            assert parameter.default == expected[name], name
+
+
 def test_defaults_come_from_the_signature():
     assert 'strategy : {"uniform", "quantile"}, default="quantile"' in calibrant.metrics.calibration_test.__doc__
     assert "n_bins : int, default=5\n" in calibrant.metrics.calibration_curve.__doc__

@@ -120,6 +120,34 @@ def test_dual_direction(norm: float) -> None:
     dual = {1: np.inf, np.inf: 1}.get(norm, norm / (norm - 1) if norm > 1 else None)
     np.testing.assert_allclose(np.linalg.norm(direction[1:], ord=dual, axis=1), 1, rtol=1e-9)
     assert not direction[0].any()
+    np.testing.assert_allclose(dual_direction(difference * 1e-150, norm), direction, rtol=1e-9)
+
+
+def test_lp_errors_by_their_definition_for_a_map_that_needs_no_fit() -> None:
+    p, y = sharpened(80, 3, 1.6)
+    g, outcome, rows = np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True), np.eye(3)[y], np.arange(80)
+    weight = np.random.default_rng(0).integers(1, 4, 80).astype(float)
+    given = {"method": Flatten(), "sample_weight": weight}
+    one = np.average(np.sum(np.sign(g - p) * (outcome - p), axis=1), weights=weight)
+    two = np.sum((g - p) / np.linalg.norm(g - p, axis=1, keepdims=True) * (outcome - p), axis=1)
+    assert lp_calibration_error(y, p, **given) == pytest.approx(one, abs=1e-12)
+    assert lp_calibration_error(y, p, norm=2, **given) == pytest.approx(np.average(two, weights=weight), abs=1e-12)
+    top = rows, p.argmax(axis=1)
+    of_top = np.average((np.sign(g - p) * (outcome - p))[top], weights=weight)
+    assert lp_calibration_error(y, p, kind="top-label", norm=2, **given) == pytest.approx(of_top, abs=1e-12)
+    both, binary, hit = np.column_stack([1 - p[:, 0], p[:, 0]]), p[:, 0], y == 0
+    map_ = np.sqrt(both) / np.sqrt(both).sum(axis=1, keepdims=True)
+    of_binary = np.average(np.sign(map_[:, 1] - binary) * (hit - binary), weights=weight)
+    for kind in ("auto", "binary"):
+        found = lp_calibration_error(hit, binary, kind=kind, **given)
+        assert found == pytest.approx(of_binary, abs=1e-12)
+
+
+def test_recalibration_is_logistic_in_five_folds_unless_told() -> None:
+    p, y = sharpened(40, 2, 1.6)
+    data = check_sample(y, p)
+    np.testing.assert_array_equal(recalibrate(data).proba, recalibrate(data, "logistic", 5, 0).proba)
+    assert not np.array_equal(recalibrate(data).proba, recalibrate(data, "logistic", 5, 1).proba)
 
 
 def test_bad_requests(multiclass: Data) -> None:

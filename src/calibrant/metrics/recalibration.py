@@ -282,8 +282,8 @@ def dual_direction(difference: AnyFloatArray, norm: float) -> AnyFloatArray:
     largest = size.max(axis=1, keepdims=True)
     # Dividing by the largest entry first keeps powers of tiny differences from vanishing.
     scaled = size / np.where(largest > 0, largest, 1.0)
-    length = np.linalg.norm(scaled, ord=norm, axis=1, keepdims=True)
-    return np.sign(difference) * (scaled / np.where(length > 0, length, 1.0)) ** (norm - 1)
+    length = np.maximum(np.linalg.norm(scaled, ord=norm, axis=1, keepdims=True), 1.0)
+    return np.sign(difference) * (scaled / length) ** (norm - 1)
 
 
 @scalar(lower=-np.inf, grouped=True, refits=True)
