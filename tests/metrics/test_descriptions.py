@@ -7,6 +7,8 @@ import pytest
 
 import calibrant.metrics
 from calibrant.docs import describe_parameters
+from calibrant.metrics.part_metrics import measure
+from calibrant.metrics.slope import separate
 
 FUNCTIONS = [getattr(calibrant.metrics, name) for name in calibrant.metrics.__all__]
 FUNCTIONS = [function for function in FUNCTIONS if not inspect.isclass(function)]
@@ -40,12 +42,17 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [*FUNCTIONS, measure, separate], ids=lambda function: function.__name__)
 def test_a_parameter_has_one_default(function):
     expected = DEFAULTS | DIFFERENT.get(function.__name__, {})
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.default is not None and parameter.default is not inspect.Parameter.empty:
             assert parameter.default == expected[name], name
+
+
+def test_a_metric_is_described_by_its_first_line():
+    for name, description in calibrant.metrics.list_metrics().items():
+        assert description == inspect.getdoc(getattr(calibrant.metrics, name)).splitlines()[0]
 
 
 def test_defaults_come_from_the_signature():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,28 @@ def test_the_verdict_names_labels_that_are_miscounted_and_no_others() -> None:
     assert few.verdict.startswith("No label of 3")
     assert str(multilabel_metrics(y, p)).count("\n") == 7
     assert "(1 more labels are not shown)" in found.text(most=2)
+
+
+def test_labels_are_miscounted_at_a_twentieth_of_all_and_the_clearest_comes_first() -> None:
+    y, p = drawn(20)
+    found = multilabel_metrics(y[:, :2], p[:, :2], labels=["a", "b"])
+    for p_value, named in (([0.02, 0.01], ["b", "a"]), ([0.025, 0.0249], ["b"])):
+        assert replace(found, p_value=np.array(p_value)).miscounted == named
+
+
+def test_the_text_shows_twenty_labels() -> None:
+    y, p = np.tile(drawn(5)[0], 7), np.tile(drawn(5)[1], 7)
+    for n, shown in ((21, True), (20, False)):
+        text = str(multilabel_metrics(y[:, :n], p[:, :n]))
+        assert text.count("\n") == 24 + ("more labels" in text)
+        assert ("more labels" in text) == shown
+
+
+def test_intervals_over_all_cells_are_those_of_their_rows_as_groups() -> None:
+    y, p = drawn(12)
+    found = multilabel_metrics(y, p, level=0.8, n_resamples=40).micro["brier"]
+    cells = {"groups": np.repeat(np.arange(12), 3), "level": 0.8, "n_resamples": 40}
+    assert found == confidence_interval("brier", y.ravel(), p.ravel(), **cells)
 
 
 def test_miscounts_are_seldom_found_where_there_are_none() -> None:

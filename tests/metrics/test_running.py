@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, t
 
 import calibrant.metrics
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import Estimate, Running, RunningMetrics, confidence_interval, evaluate
 from calibrant.metrics.running import Sums
 from calibrant.metrics.scalars import SCALARS, TABLES, Summed, summed_mean
@@ -154,6 +156,14 @@ def test_columns_are_named_by_the_first_part() -> None:
         running.merge(Running("log_loss").update([0, 1, 2], np.full((3, 3), 1 / 3)))
 
 
+def test_an_instance_without_rows_takes_the_names_of_columns_from_the_other() -> None:
+    for empty_first in (True, False):
+        pair = [Running("brier"), Running("brier").update(["a", "b"], [[0.7, 0.3], [0.2, 0.8]])]
+        merged = pair[1 - empty_first].merge(pair[empty_first])
+        assert list(merged.classes) == ["a", "b"]
+        assert merged.update(["b"], [[1.0, 0.0]]).result() == pytest.approx((0.09 + 0.04 + 1) / 3)
+
+
 def test_what_is_no_sum_is_refused_with_what_is() -> None:
     with pytest.raises(ValueError, match=r"kuiper needs all rows at once; .*accuracy, brier"):
         Running("kuiper")
@@ -206,6 +216,79 @@ def test_groups_give_means_the_standard_error_of_their_sums() -> None:
     found = taken_in(x, None, groups, 4)  # 25 groups in each part
     sums = np.bincount(groups, x - x.mean())
     assert found.high - found.value == pytest.approx(1.959964 * np.sqrt(sums @ sums) / 1000, rel=0.03)
+
+
+def test_the_interval_of_a_mean_of_few_is_students() -> None:
+    x = np.array([0.3, 1.7, 2.2, 0.9, 4.1])
+    found = taken_in(x, None, None, 2)
+    expected = t.interval(0.95, 4, x.mean(), x.std(ddof=1) / np.sqrt(5))
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-12)
+    # Groups of different sizes are worth `N² / Σ n²` of one size.
+    groups, counts = np.array([0, 0, 0, 1, 2]), np.array([1.0, 2.0, 1.0, 3.0, 2.0])
+    units = 81 / (16 + 9 + 4)
+    found, centre = taken_in(x, counts, groups, 1), np.average(x, weights=counts)
+    sums = np.bincount(groups, counts * (x - centre))
+    half = t.ppf(0.975, units - 1) * np.sqrt(sums @ sums * units / (units - 1)) / 9
+    assert (found.value, found.high - found.value) == pytest.approx((centre, half), rel=1e-12)
+
+
+@pytest.mark.usefixtures("sums_only")
+def test_intervals_of_what_does_not_vary_and_of_what_cannot_be_larger() -> None:
+    same = taken_in(np.full(7, 0.3), None, None, 2)
+    assert (same.low, same.high) == pytest.approx((0.3, 0.3), abs=1e-7)
+    wrong = Running("ece").update([0] * 9, [0.9] * 9).result(0.95)
+    assert wrong.low < wrong.value < wrong.high == 1.0
+
+
+def test_rows_are_kept_up_to_a_number_of_entries_and_then_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, y = sharpened(70, 2)
+    monkeypatch.setattr("calibrant.metrics.running.KEPT_ENTRIES", 40)  # twenty rows of two classes
+    expected = evaluate(y[:20], p[:20], ["brier"], level=0.9)["brier"]
+    few = RunningMetrics(["brier"]).update(y[:8], p[:8]).update(y[8:20], p[8:20])
+    found = few.result(0.9)["brier"]
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+    # With more rows there are only sums, whichever way they come.
+    many = RunningMetrics(["brier"]).update(y[20:], p[20:])
+    size = len(pickle.dumps(many))
+    whole = RunningMetrics(["brier"]).update(y, p).result(0.9)["brier"]
+    for first, second in ((few, many), (many, few)):
+        merged = pickle.loads(pickle.dumps(first)).merge(second)
+        assert len(pickle.dumps(merged)) < size + 10
+        found = merged.result(0.9)["brier"]
+        assert (found.value, found.low, found.high) == pytest.approx((whole.value, whole.low, whole.high), rel=1e-9)
+    table = [len(pickle.dumps(Running("reliability_table").update(y[:n], p[:n]))) for n in (5, 20)]
+    assert abs(table[1] - table[0]) < 10
+
+
+def test_rows_with_an_ignored_label_are_not_taken_in() -> None:
+    running = RunningMetrics(["brier"]).update([0, 9, 1], [[0.8, 0.2], [0.5, 0.5], [0.4, 0.6]], ignore_index=9)
+    assert running.rows == 2
+    assert running.result()["brier"] == pytest.approx((0.04 + 0.16) / 2)
+
+
+def test_a_single_mean_has_no_interval() -> None:
+    with pytest.warns(CalibrationWarning, match="no interval"):
+        found = taken_in(np.array([0.3]), None, None, 1)
+    assert found.value == 0.3
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_the_interval_of_a_frequency_is_wilsons() -> None:
+    y, p = np.repeat([1, 0], [7, 3]), np.full(10, 0.8)
+    for times in (1, 2):
+        found = Running("accuracy").update(y, p, np.full(10, times)).result(0.9)
+        expected = binomtest(7 * times, 10 * times).proportion_ci(0.9, "wilson")
+        assert (found.low, found.high, found.level) == pytest.approx((*expected, 0.9), rel=1e-9)
+    # Groups that are half alike: as many trials as a variance like theirs allows.
+    groups, y = np.arange(36) // 3, np.tile([1, 1, 1, 1, 0, 1, 0, 0, 1], 4)
+    found = Running("accuracy").update(y, np.full(36, 0.8), groups=groups).result(0.9)
+    f, sums = y.mean(), np.bincount(groups, y)
+    trials = f * (1 - f) * 36**2 / (np.sum((sums - 3 * f) ** 2) * 12 / 11)
+    assert 12 < trials < 36
+    z2 = 1.6448536269514722**2
+    middle, half = f + z2 / (2 * trials), np.sqrt(z2 * (f * (1 - f) + z2 / (4 * trials)) / trials)
+    assert found.low == pytest.approx((middle - half) / (1 + z2 / trials), rel=1e-9)
+    assert found.high == pytest.approx((middle + half) / (1 + z2 / trials), rel=1e-9)
 
 
 @pytest.mark.usefixtures("sums_only")

@@ -49,6 +49,29 @@ def test_calibrated_predictions_have_no_error_to_speak_of_in_small_segments():
     assert np.median(errors) < 0.02  # 0.13 with the noise
 
 
+def test_errors_and_p_values_of_segments_by_their_definition():
+    rng = np.random.default_rng(4)
+    p, weight, segments = rng.dirichlet(np.ones(3), size=40) ** 2, rng.integers(1, 4, 40), np.repeat([7, 3, 5, 9], 10)
+    p /= p.sum(axis=1, keepdims=True)
+    y = rng.integers(0, 3, 40)
+    found = segment_calibration(y, p, segments, sample_weight=weight)
+    square, sizes = 0.0, [weight[segments == name].sum() for name in found.segments]
+    assert sizes == found.rows.tolist() == sorted(sizes, reverse=True)
+    assert sorted(found.segments) == [3, 5, 7, 9]
+    for name, n in zip(found.segments, sizes):
+        rows = segments == name
+        off = weight[rows] @ (np.eye(3)[y[rows]] - p[rows]) / n
+        square += n / weight.sum() * np.sum(off**2 - weight[rows] @ (p[rows] * (1 - p[rows])) / n**2)
+    assert found.error == pytest.approx(np.sqrt(square), rel=1e-9)
+    # Of two classes one p-value says all; of three, three are looked at, and no probability is more than 1.
+    alone = calibration_in_the_large([0, 1, 1, 0], [0.3, 0.4, 0.4, 0.3]).p_value
+    for kinds in (["a"] * 4, np.array(["a", None, "a", 3], dtype=object)):
+        two = segment_calibration([0, 1, 1, 0], [0.3, 0.4, 0.4, 0.3], kinds)
+        assert set(two.segments) == {str(kind) for kind in kinds}
+    assert segment_calibration([0, 1, 1, 0], [0.3, 0.4, 0.4, 0.3], ["a"] * 4).p_value == alone.min() > 0.5
+    assert segment_calibration([0, 1, 2], np.full((3, 3), 1 / 3), ["a"] * 3).p_value == 1.0
+
+
 def test_segments_of_another_length_are_refused():
     with pytest.raises(ValueError, match=r"segments has shape \(2,\), expected \(3,\)"):
         segment_calibration([0, 1, 0], [0.2, 0.7, 0.4], ["a", "b"])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,9 +36,6 @@ from calibrant.simplex import LOSS_FLOOR
 from calibrant.softmax.solvers.searches import NewtonMinimum, damped_newton
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray, Label
-
-if TYPE_CHECKING:
-    pass
 
 #: Penalty, in nats in total, of the squared coefficients: too small to be seen unless they would be infinite.
 RIDGE = 1e-3
