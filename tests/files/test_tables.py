@@ -22,7 +22,7 @@ import pytest
 import calibrant
 from calibrant.files.tables import table as tables
 from calibrant.files.tables import text as table_csv
-from calibrant.files.tables.cells import to_numbers, to_text
+from calibrant.files.tables.cells import to_numbers, to_text, unreadable
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
@@ -514,8 +514,9 @@ def test_only_plain_numbers_are_numbers(tmp_path: Path, text: str) -> None:
 def test_numbers_as_programs_write_them_are_read() -> None:
     cells = [".5", "1.", "+1e-3", " 2E+5 ", "-inf", "Infinity", "x"]
     found = to_numbers(pa.array(cells))
-    assert found.values[:6].tolist() == [0.5, 1.0, 0.001, 2e5, -np.inf, np.inf]
-    assert found.unreadable == {6: "x"}
+    assert found[:6].tolist() == [0.5, 1.0, 0.001, 2e5, -np.inf, np.inf]
+    assert np.isnan(found[6])
+    assert [unreadable(pa.array(cells), row) for row in range(7)] == [None] * 6 + ["x"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])

@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.inputs.labels import check_labels, encode, is_matrix
+from calibrant.inputs.labels import check_labels, encode, is_matrix, missing_labels
 from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.rows import LEAST_ROWS, first_true
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
@@ -119,21 +119,14 @@ def check_groups(groups: object, blocks: int | None, n: int) -> IntArray | None:
     values = to_numpy(groups, "groups")
     if values.shape != (n,):
         raise ValueError(f"groups has shape {values.shape}, expected ({n},): one group per row.")
-    if (row := first_true(_missing(values))) is not None:
+    # Infinity, which cannot be a label, is a group.
+    missing = values != values if values.dtype.kind in "fc" else missing_labels(values)
+    if (row := first_true(missing)) is not None:
         raise ValueError(
             f"groups holds no value at row {row}: every row needs a group; an independent row needs its own."
         )
     found, numbers = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
     return None if len(found) == n else np.asarray(numbers, dtype=np.int64)
-
-
-def _missing(values: AnyArray) -> NDArray[np.bool_]:
-    """Where there is no value: NaN, NaT, None or pandas' NA are not equal to themselves or not comparable."""
-    if values.dtype.kind in "fcmM":
-        return values != values
-    if values.dtype.kind == "O":
-        return np.array([value is None or type(value).__name__ == "NAType" or value != value for value in values])
-    return np.zeros(len(values), dtype=bool)
 
 
 def repeated_rows(

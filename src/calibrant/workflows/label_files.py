@@ -147,4 +147,4 @@ def _numbers(
     for batch in table.batches(columns):
         cells = [batch.data.column(name) for name in names]
         style = find_style(cells, decimal)
-        yield batch, several_numbers(cells, style.decimal).values.astype(np.float64)
+        yield batch, several_numbers(cells, style.decimal).astype(np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -44,48 +44,43 @@ class NumberStyle:
         return compute.binary_join_element_wise(text, "%", "") if self.percent_sign else text
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Numbers of a column, NaN where there is none, and the text of cells that are no number by position.
-
-    Of several columns `values` has the shape (n, c), and positions are pairs of row and column.
-    """
-
-    values: AnyArray
-    unreadable: dict[Any, str] = field(default_factory=dict)
-
-
-def to_numbers(column: Any, decimal: str = ".") -> Numbers:
-    """Numbers of an Arrow column; float32 and narrower stay float32, the rest becomes float64.
+def to_numbers(column: Any, decimal: str = ".") -> AnyArray:
+    """Numbers of an Arrow column, NaN where there is none; float32 and narrower stay so, the rest becomes float64.
 
     Text may have another decimal mark, and a percent sign: `12.3%` is 0.123.
     """
     column = decoded(column)
     kind = column.type
     if pa.types.is_float32(kind) or pa.types.is_float16(kind):
-        return Numbers(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float32))
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float32)
     if is_text(column):
         plain = column if decimal == "." else compute.replace_substring(column, decimal, ".")
         try:
             numbers = compute.cast(plain, pa.float64())
         except pa.ArrowInvalid:
-            return _parse(column.to_pylist(), decimal)
+            return np.array([_number(cell, decimal) for cell in column.to_pylist()], dtype=np.float64)
     elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         numbers = column
     elif pa.types.is_decimal(kind):
         numbers = compute.cast(column, pa.float64())
     elif pa.types.is_null(kind):
-        return Numbers(np.full(len(column), np.nan))
+        return np.full(len(column), np.nan)
     else:
         raise RequestError(f"a column of type {kind} holds no numbers")
-    return Numbers(np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def several_numbers(columns: Sequence[Label], decimal: str = ".") -> Numbers:
+def several_numbers(columns: Sequence[object], decimal: str = ".") -> AnyArray:
     """Numbers of several Arrow columns side by side."""
-    found = [to_numbers(column, decimal) for column in columns]
-    unreadable = {(row, j): text for j, cells in enumerate(found) for row, text in cells.unreadable.items()}
-    return Numbers(np.column_stack([cells.values for cells in found]), unreadable)
+    return np.column_stack([to_numbers(column, decimal) for column in columns])
+
+
+def unreadable(column: Any, row: int, decimal: str = ".") -> str | None:
+    """The text of a cell that is no number, empty if it is missing; `None` of a number."""
+    column = decoded(column.slice(row, 1))
+    if not is_text(column) or _number(text := column[0].as_py(), decimal) is not None:
+        return None
+    return "" if text is None or text.strip().lower() in MISSING else str(text.strip())
 
 
 def read_number(text: str) -> float:
@@ -126,17 +121,12 @@ def is_text(column: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
-def _parse(cells: list[str | None], decimal: str) -> Numbers:
-    values = np.full(len(cells), np.nan)
-    unreadable = {}
-    for row, cell in enumerate(cells):
-        text = "" if cell is None else cell.strip()
-        number = text if decimal == "." else text.replace(decimal, ".")
-        try:
-            values[row] = read_number(number[:-1]) / 100 if number.endswith("%") else read_number(number)
-        except ValueError:
-            unreadable[row] = "" if text.lower() in MISSING else text
-    return Numbers(values, unreadable)
+def _number(cell: str | None, decimal: str) -> float | None:
+    text = "" if cell is None else cell.strip().replace(decimal, ".")
+    try:
+        return read_number(text[:-1]) / 100 if text.endswith("%") else read_number(text)
+    except ValueError:
+        return None
 
 
 def find_style(columns: Sequence[Label], decimal: str | None = None) -> NumberStyle:
@@ -157,10 +147,13 @@ def measured(
     `percentages`: those of an earlier file were, so that these are unless their rows sum to one.
     """
     style = find_style(columns, decimal)
-    cells = [to_numbers(column, style.decimal) for column in columns]
-    if not cells or any(len(cell.unreadable) > len(cell.values) / 2 for cell in cells):
+    if not columns:
         return style, None
-    values = np.column_stack([cell.values for cell in cells]).astype(np.float64)
+    values = several_numbers(columns, style.decimal).astype(np.float64)
+    mostly_nan = np.isnan(values).sum(axis=0) > len(values) / 2
+    texts = [cells.to_pylist() for cells, nan in zip(map(decoded, columns), mostly_nan) if nan and is_text(cells)]
+    if any(sum(_number(cell, style.decimal) is None for cell in cells) > len(cells) / 2 for cells in texts):
+        return style, None
     percentages = percentages and whole_of_probabilities(values) != 1.0
     if not logits and not style.percent_sign and (percentages or are_percentages(values)):
         return replace(style, whole=100.0), values / 100

@@ -154,16 +154,15 @@ class ValueTable(Table):
     """A file whose rows come one by one as Python values."""
 
     @abstractmethod
-    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[object]]]:
-        """Number and values of each row, in the order of `columns`."""
+    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Mapping[str, object]]]:
+        """Number and values of each row, by column; a value may be absent."""
 
     def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
         self.skipped = []
         names = self.columns if columns is None else list(columns)
-        place = {name: number for number, name in enumerate(self.columns)}
         rows = self._rows(skip_errors)
         while part := list(islice(rows, CHUNK_ROWS)):
-            cells = [_column([values[place[name]] for _, values in part]) for name in names]
+            cells = [_column([row.get(name) for _, row in part]) for name in names]
             yield Batch(pa.RecordBatch.from_arrays(cells, names=names), np.array([number for number, _ in part]))
 
 
@@ -214,12 +213,12 @@ class JsonLinesTable(ValueTable):
         except (OSError, EOFError, zlib.error) as error:
             raise TableError(f"{self.name} is damaged: {error}") from error
 
-    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[object]]]:
+    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Mapping[str, object]]]:
         for number, nested in self.objects(skip_errors):
             record = _flat(nested)
             unknown = next((name for name in record if name not in self._known), None)
             if unknown is None:
-                yield number, [record.get(name) for name in self.columns]
+                yield number, record
             else:
                 self.leave_out(number, f"the key {unknown!r}, which no earlier row has", skip_errors)
 
@@ -276,7 +275,7 @@ class ExcelTable(ValueTable):
         except Exception as error:
             raise TableError(f"{self.name} is not an xlsx file, or is damaged: {error}") from error
 
-    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
+    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Mapping[str, object]]]:
         for number, values in self._filled():
             if number > self._header:
-                yield number, [*values, *[None] * len(self.columns)]  # a row may end before the last column
+                yield number, dict(zip(self.columns, values))  # a row may end before the last column

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files.tables.cells import (
-    Numbers,
     group_codes,
     label_codes,
     missing_cells,
@@ -20,6 +19,7 @@ from calibrant.files.tables.cells import (
     to_dates,
     to_numbers,
     to_text,
+    unreadable,
 )
 from calibrant.files.tables.table import Batch, pa
 from calibrant.inputs.class_columns import NamedColumns
@@ -185,20 +185,40 @@ def check_rows(
     """All rows of a chunk, which of them cannot be used, and why not; `first_row` rows of the table come before."""
     style, data = columns.style, batch.data
 
-    def numbers_in(names: Sequence[str]) -> Numbers:
+    def numbers_in(names: Sequence[str]) -> AnyArray:
         return several_numbers([data.column(name) for name in names], style.decimal)
 
-    given = numbers_in(columns.names)
-    values = given.values / style.whole if style.whole != 1 and not style.percent_sign else given.values
+    def no_number(row: int, names: Sequence[str]) -> tuple[str, ...]:
+        """What stands in the first cell of a row that is not a number; nothing if all are."""
+        for name in names:
+            if (text := unreadable(data.column(name), row, style.decimal)) is not None:
+                return (f"{name!r} is {text!r}, not a number" if text else f"{name!r} is missing",)
+        return ()
+
+    values = numbers_in(columns.names)
+    values = values / style.whole if style.whole != 1 and not style.percent_sign else values
     parts: dict[str, Any] = {"values": values}
     checks: list[tuple[Any, Reason]] = [
         (
             examine(values, **layout.rules)[0],
-            lambda row: (
-                _unreadable(given, row, columns.names) or _describe(values[row], columns.names, layout, style.whole)
-            ),
+            lambda row: no_number(row, columns.names) or _describe(values[row], columns.names, layout, style.whole),
         )
     ]
+
+    def counts_in(names: Sequence[str], what: str) -> AnyArray:
+        """Votes or amounts, which are checked."""
+        found = numbers_in(names).astype(np.float64)
+        wrong = _uncountable(found)
+
+        def say(row: int) -> tuple[str, ...]:
+            name, value = next((names[j], found[row, j]) for j in np.flatnonzero(wrong[row]).tolist())
+            if np.isnan(value):
+                return no_number(row, names) or (f"{name!r} is missing",)
+            return (f"{name!r} is {value:g}; {what} {_COUNTS}",)
+
+        checks.append((wrong.any(axis=1), say))
+        return found
+
     if layout.label is not None:
         cells = data.column(layout.label)
         codes = parts["codes"] = label_codes(cells, columns.classes)
@@ -206,15 +226,12 @@ def check_rows(
         label = "no probability column stands for the label {!r}", "the label is missing"
         checks.append((unknown, lambda row: _said_of(cells, row, *label)))
     if columns.votes:
-        votes = numbers_in(columns.votes)
-        parts["votes"] = votes.values.astype(np.float64)
+        votes = parts["votes"] = counts_in(columns.votes, "votes")
         none = (f"there are no votes: {list_names(columns.votes, 5)} are all 0",)
-        checks.append((~parts["votes"].any(axis=1), lambda row: none))
-        checks.append((_uncountable(votes), lambda row: _no_count(votes, row, columns.votes, "votes")))
+        checks.append((~votes.any(axis=1), lambda row: none))
     if layout.weight is not None:
-        weight = to_numbers(data.column(layout.weight), style.decimal)
-        given_weight = parts["weight"] = weight.values.astype(np.float64)
-        checks.append((_uncountable(weight), lambda row: (f"the weight is {given_weight[row]:g}; weights {_COUNTS}",)))
+        weight = parts["weight"] = to_numbers(data.column(layout.weight), style.decimal).astype(np.float64)
+        checks.append((_uncountable(weight), lambda row: (f"the weight is {weight[row]:g}; weights {_COUNTS}",)))
     if layout.segments:
         parts["segments"] = np.array([to_cells(data.column(name)) for name in layout.segments], dtype=object).T
     if layout.groups is not None:
@@ -229,43 +246,21 @@ def check_rows(
         date = f"{layout.date!r} is {{!r}}, not a date such as 2026-03-14", f"{layout.date!r}, the date, is missing"
         checks.append((np.isnat(parts["dates"]), lambda row: _said_of(days, row, *date)))
     if layout.amounts:
-        amounts = numbers_in(layout.amounts)
-        parts["amounts"] = amounts.values.astype(np.float64)
-        checks.append((_uncountable(amounts), lambda row: _no_count(amounts, row, layout.amounts, "amounts")))
+        parts["amounts"] = counts_in(layout.amounts, "amounts")
     rows = TableRows(columns.classes, columns.names, **parts, n_usable=len(batch), batch=batch)
     bad = np.logical_or.reduce([unusable for unusable, _ in checks])
     return rows, bad, lambda row: next(say(row) for unusable, say in checks if unusable[row])
 
 
-def _uncountable(found: Numbers) -> NDArray[np.bool_]:
-    """Which rows hold a number that is negative or not finite."""
-    wrong = ~(np.isfinite(found.values) & (found.values >= 0.0))
-    return np.asarray(wrong.reshape(len(wrong), -1).any(axis=1))
-
-
-def _unreadable(numbers: Numbers, row: int, names: Sequence[str]) -> tuple[str, ...]:
-    """What stands in the first cell of a row that is not a number; nothing if all are."""
-    for column, name in enumerate(names):
-        text = numbers.unreadable.get((row, column))
-        if text is not None:
-            return (f"{name!r} is {text!r}, not a number" if text.strip() else f"{name!r} is missing",)
-    return ()
+def _uncountable(found: AnyArray) -> AnyArray:
+    """Which numbers are negative or not finite."""
+    return ~(np.isfinite(found) & (found >= 0.0))
 
 
 def _said_of(column: Any, row: int, found: str, missing: str) -> tuple[str]:
     """What is wrong with a cell: `found`, filled with its text, or `missing` if it is empty."""
     text = to_text(column.slice(row, 1))[0].as_py()
     return (found.format(text) if text else missing,)
-
-
-def _no_count(found: Numbers, row: int, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """What is wrong with the votes, or amounts, of a row."""
-    name, value = next(
-        (name, value) for name, value in zip(names, found.values[row]) if not (np.isfinite(value) and value >= 0.0)
-    )
-    if np.isnan(value):
-        return _unreadable(found, row, names) or (f"{name!r} is missing",)
-    return (f"{name!r} is {value:g}; {what} {_COUNTS}",)
 
 
 def _describe(values: AnyArray, names: Sequence[str], layout: Layout, whole: float) -> tuple[str, ...]:
