@@ -128,6 +128,20 @@ def test_variance_of_a_temperature(grouped):
     np.testing.assert_allclose(found, [[expected]], rtol=1e-9)
 
 
+def test_rows_of_one_group_and_features_that_say_nothing():
+    """A single group has no spread to correct; a direction without curvature has hardly any, not none."""
+    alone = Sample(X, Y, WEIGHT, groups=np.zeros(N, dtype=int), logs=True)
+    problem = ArrayProblem(Y, X.T, own=X.T[None], weight=WEIGHT)
+    p = softmax(0.8 * X, axis=1)
+    mean = (p * X).sum(axis=1)
+    bend, pull = WEIGHT @ ((p * X**2).sum(axis=1) - mean**2), WEIGHT @ (mean - X[np.arange(N), Y])
+    np.testing.assert_allclose(temperature_variance(problem, 0.8, alone), [[pull**2 / bend**2]], rtol=1e-9)
+    two = (Y > 0).astype(np.int64)
+    flat = ArrayProblem(two, np.zeros((2, N)), shared=np.vstack([np.ones(N), np.zeros(N)]), first_free=1)
+    found = coefficient_covariance(flat, np.zeros((1, 2)), np.zeros((1, 2)), Sample(X, two, logs=True))
+    np.testing.assert_allclose(found, np.diag([4.0 / N, 4e13 / N]), rtol=1e-9)
+
+
 SURE = np.array([[1.0 - 3e-9, 1e-9, 2e-9], [0.02, 0.97, 0.01], [0.3, 0.3, 0.4], [0.1, 0.2, 0.7]])
 
 

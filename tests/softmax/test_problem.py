@@ -113,6 +113,10 @@ def test_single_precision_agrees_to_its_rounding(kind: str) -> None:
     assert narrow_point.p.dtype == np.float32
     assert narrow_point.loss == pytest.approx(wide_point.loss, rel=1e-5)
     np.testing.assert_allclose(narrow_point.gradient(), wide_point.gradient(), atol=1e-5)
+    np.testing.assert_allclose(narrow_point.hessian(), wide_point.hessian(), atol=1e-5)
+    if kind != "vector":
+        product = narrow_point.hessian_vector_product(theta)
+        np.testing.assert_allclose(product, wide_point.hessian_vector_product(theta), atol=1e-5)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

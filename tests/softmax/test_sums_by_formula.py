@@ -38,6 +38,9 @@ def test_logarithms_are_exact_to_a_few_last_digits():
     take_logs(found, -600.0)
     np.testing.assert_allclose(found[:-2], np.maximum(np.log(x[:-2]), -600.0), rtol=4e-16, atol=2e-16)
     assert np.all(found[-2:] == -600.0)
+    least = np.array([0.0, 1e-310])
+    take_logs(least, -1000.0)
+    np.testing.assert_allclose(least, np.log(1e-300))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -121,6 +124,9 @@ def test_a_rough_hessian_is_that_of_every_fourth_row(kind, weighted):
     np.testing.assert_allclose(point.rough_hessian(1, np.float32), point.hessian(), atol=1e-5)
     small = make_problem(kind, n=40 * problem.n_parameters - 1).at(theta)
     np.testing.assert_array_equal(small.rough_hessian(), small.hessian())
+    enough = make_problem(kind, n=40 * problem.n_parameters).at(theta)
+    np.testing.assert_array_equal(enough.rough_hessian(), enough.rough_hessian(4))
+    assert np.any(enough.rough_hessian() != enough.hessian())
 
 
 def test_chances_add_up_and_none_exceeds_one():
