@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logit, softmax
-from scipy.stats import kstest, ttest_1samp
+from scipy.stats import chi2, kstest, t, ttest_1samp
 from sklearn.linear_model import LogisticRegression
 
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics import calibration_loss, calibration_slope, confidence_interval, log_loss, miscalibration
-from calibrant.metrics.slope import RIDGE, LinearRecalibration, SlopeScore, separate, slope_interval
+from calibrant.metrics.slope import RIDGE, LinearRecalibration, Part, SlopeScore, separate, slope_interval
 from calibrant.sample import Sample
 from tests.samples import draw_labels, sharpened
 
@@ -265,6 +265,171 @@ def test_the_score_test_just_rejects_at_the_ends_of_the_interval(seed: int) -> N
     for end, sign in ((found.low, 1.0), (found.high, -1.0)):
         at = model.fit(slope=False, start=np.append(fitted[:-1], end))
         assert SlopeScore(model.scores(at)).signed() == pytest.approx(sign * 1.959964, abs=1e-3)
+
+
+def counted(k: int, n: int, groups: np.ndarray | None = None, seed: int = 0) -> Sample:
+    """Predictions and labels drawn from them, with counts."""
+    p, y = sharpened(n, k, 1.0, seed)
+    return Sample(p, y, np.random.default_rng(seed).integers(1, 4, n).astype(float), groups)
+
+
+def covariance_by_hand(data: Sample, logs: np.ndarray) -> np.ndarray:
+    """Of the scores, over all labels of every row, weighed by their probability."""
+    found = np.zeros((data.n_classes + 1, data.n_classes + 1))
+    for p, x, count in zip(data.proba, logs, data.each):
+        score = np.column_stack([np.eye(data.n_classes) - p, x - p @ x])
+        found += count * score.T @ (p[:, None] * score)
+    return found
+
+
+def test_the_score_of_the_slope_is_free_of_the_means() -> None:
+    data = counted(3, 30)
+    model = LinearRecalibration(data)
+    score, covariance = SlopeScore(model.scores(model.identity)), covariance_by_hand(data, model.x)
+    assert score.direction[-1] == 1.0
+    np.testing.assert_allclose(covariance[:-1] @ score.direction, 0, atol=1e-9)
+    assert score.variance == score.robust == pytest.approx(score.direction @ covariance @ score.direction)
+    # What the fit of the means adds is a quadratic form, whose mean is the trace with the means' covariance.
+    assert score.bias == pytest.approx(np.trace(score.curvature @ covariance[:-1, :-1]), rel=1e-9)
+    observed = score.scores.observed @ score.direction
+    assert score.signed() == pytest.approx((observed - score.bias) / np.sqrt(score.variance), rel=1e-12)
+    alone = SlopeScore(model.scores(model.identity), fitted_means=False)
+    assert alone.direction.tolist() == [0, 0, 0, 1]
+    assert alone.variance == pytest.approx(covariance[-1, -1])
+    assert alone.bias == 0 == np.abs(alone.curvature).max()
+
+
+def test_the_statistic_is_that_of_a_fit_of_the_means_to_the_same_labels() -> None:
+    for seed in range(5):
+        p, y = sharpened(1500, 3, 1.0, seed)
+        p[:, 0] *= 1.3  # labels are not quite what the hypothesis says
+        data = Sample(p / p.sum(axis=1, keepdims=True), y)
+        model = LinearRecalibration(data)
+        score = SlopeScore(model.scores(model.identity))
+        exact = model.scores(model.fit(slope=False)).observed[-1]
+        first = score.scores.observed @ score.direction
+        second = np.sqrt(score.statistic(score.scores.observed) * score.variance)
+        assert abs(abs(exact) - second) < 0.25 * abs(exact - first)
+
+
+def test_certain_predictions_tell_nothing_of_the_slope() -> None:
+    for groups in (None, np.array([0, 0, 1, 1])):
+        data = Sample(np.eye(2)[[0, 1, 1, 0]], np.array([0, 1, 1, 0]), None, groups)
+        model = LinearRecalibration(data)
+        score = SlopeScore(model.scores(model.identity))
+        assert (score.signed(), score.statistic(np.ones(3)), score.bias) == (0.0, 0.0, 0.0)
+        assert score.cost() == 1 / data.units
+
+
+def test_the_variance_of_the_slope_in_groups() -> None:
+    # Copies: few groups that happen to agree with the predictions vary as much as groups could.
+    p = np.array([[0.7, 0.3], [0.4, 0.6], [0.8, 0.2], [0.3, 0.7]])
+    data = Sample(np.repeat(p, 5, axis=0), np.tile([0, 0, 0, 1, 1], 4), None, np.repeat(np.arange(4), 5))
+    model = LinearRecalibration(data)
+    score = SlopeScore(model.scores(model.identity))
+    assert score.robust == pytest.approx(5 * score.variance)
+    trace = np.trace(score.curvature @ covariance_by_hand(data, model.x)[:-1, :-1])
+    assert score.bias == pytest.approx(5 * trace, rel=1e-9)
+    assert score.signed() == pytest.approx(
+        (score.scores.observed @ score.direction - score.bias) / np.sqrt(score.robust), rel=1e-12
+    )
+    # Groups that agree among themselves vary by their sums, `G / (G - 1)` times; the effect is at most their size.
+    groups = np.arange(60) // 3
+    data = Sample(np.tile([0.3, 0.7], (60, 1)) ** (1 + groups[:, None] % 3), (groups % 2).astype(int), None, groups)
+    data = data.with_values(data.values / data.values.sum(axis=1, keepdims=True), logs=False)
+    model = LinearRecalibration(data)
+    score, sums = SlopeScore(model.scores(model.identity)), np.zeros(20)
+    for p, x, y, group in zip(data.proba, model.x, data.y, groups):
+        sums[group] += np.append(np.eye(2)[y] - p, x[y] - p @ x) @ score.direction
+    assert sums @ sums * 20 / 19 > 3 * score.variance
+    assert score.robust == pytest.approx(sums @ sums * 20 / 19)
+    # Groups of rows that have nothing to do with each other have hardly any effect.
+    model = LinearRecalibration(Sample(*sharpened(400, 2, 1.0), None, np.arange(400) // 4))
+    score = SlopeScore(model.scores(model.identity))
+    assert 1.0 <= score.robust / score.variance < 1.8
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_the_cost_of_a_parameter_is_that_of_observations_that_do_not_depend_on_each_other(size: int) -> None:
+    groups, alone = np.repeat(np.arange(300), size), counted(3, 300)
+    data = Sample(alone.proba[groups], alone.y[groups], None, groups)
+    # Wrong means are no dependence.
+    moved = data.proba * [4.0, 1.0, 1.0]
+    for proba in (data.proba, moved / moved.sum(axis=1, keepdims=True)):
+        model = LinearRecalibration(data.with_values(proba, logs=False))
+        cost = SlopeScore(model.scores(model.identity)).cost()
+        assert 0.85 / 300 < cost <= 1 / 300 * (1 + 1e-12)
+    assert SlopeScore((model := LinearRecalibration(alone)).scores(model.identity)).cost() == 1 / alone.total
+
+
+def test_ends_of_the_interval_of_groups_are_those_of_students_t() -> None:
+    data = counted(3, 90, np.arange(90) // 3)
+    model = LinearRecalibration(data)
+    fitted = model.fit()
+    found = slope_interval(model, fitted, 0.9)
+    assert (found.value, found.level) == (fitted[-1], 0.9)
+    for end, sign in ((found.low, 1.0), (found.high, -1.0)):
+        at = model.fit(slope=False, start=np.append(fitted[:-1], end))
+        quantile = t.ppf(0.95, data.units - 3)
+        assert SlopeScore(model.scores(at)).signed() == pytest.approx(sign * quantile, abs=1e-3)
+
+
+def votes(k: int, direction: float) -> tuple[Sample, np.ndarray]:
+    """Very many observations, about as often of each class as predicted, and other predictions of the same rows."""
+    rng = np.random.default_rng(k)
+    p = rng.dirichlet(np.full(k, 3.0), 12)
+    share = p * (1 + 2e-3 * rng.standard_normal(p.shape))
+    data = Sample(np.repeat(p, k, axis=0), np.tile(np.arange(k), 12), 1e5 * share.ravel())
+    other = np.repeat(p + direction * (share / share.sum(axis=1, keepdims=True) - p), k, axis=0)
+    return data, other / other.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_p_values_of_very_many_observations_have_chi_square_tails(k: int) -> None:
+    data, other = votes(k, 0.5)
+    found = separate(data, data.with_values(other, logs=False))
+    residual = data.each @ (np.eye(k)[data.y] - data.proba)
+    inverse = np.linalg.pinv(covariance_by_hand(data, np.log(data.proba))[:-1, :-1])
+    assert found.means.statistic == pytest.approx(residual @ inverse @ residual, rel=1e-6)
+    assert found.means.p_value == pytest.approx(chi2.sf(found.means.statistic, k - 1), rel=1e-9)
+    assert found.slope.p_value == pytest.approx(chi2.sf(found.slope.statistic, 1), rel=1e-9)
+    assert (found.means.n_resamples, found.slope.n_resamples, found.rest.n_resamples) == (0, 0, 0)
+    assert found.intercepts.sum() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("direction", [0.5, -0.5])
+def test_the_rest_is_not_more_certain_than_a_score_in_its_direction(direction: float) -> None:
+    data, other = votes(3, direction)
+    found = separate(data, data.with_values(other, logs=False))
+    if (found.means.gain, found.slope.gain) == (0.0, 0.0):  # the score test against the predictions themselves
+        step = np.log(other) - np.log(data.proba)
+        centred = step - np.sum(data.proba * step, axis=1, keepdims=True)
+        score = data.each @ centred[np.arange(len(step)), data.y]
+        expected = chi2.sf(score**2 / (data.each @ np.sum(data.proba * centred**2, axis=1)), 1) if score > 0 else 1.0
+        by_t = t.sf(found.rest.statistic, data.total - 1)
+        assert found.rest.p_value == pytest.approx(max(by_t, expected), rel=1e-6)
+    assert (found.rest.gain > 0) == (direction > 0)
+    assert (found.rest.p_value == 1.0) == (direction < 0)
+
+
+def test_what_is_saved_in_groups_is_judged_by_their_sums() -> None:
+    rng = np.random.default_rng(1)
+    p, groups = rng.uniform(0.2, 0.8, 60), np.arange(60) // 4
+    y = (rng.random(60) < p).astype(int)
+    other = np.clip(p + 0.05 * np.sin(20 * p), 0.01, 0.99)
+    before = check_sample(y, p, groups=groups)
+    found = separate(before, before.with_values(np.column_stack([1 - other, other]), logs=False))
+    assert (found.means.gain, found.slope.gain) == (0.0, 0.0)
+    saved = np.log(np.where(y == 1, other, 1 - other)) - np.log(np.where(y == 1, p, 1 - p))
+    sums = np.bincount(groups, saved - saved.mean())
+    assert found.rest.statistic == pytest.approx(saved.sum() / np.sqrt(sums @ sums * 15 / 14), rel=1e-9)
+    assert found.rest.p_value >= t.sf(found.rest.statistic, 14)
+    assert (found.means.n_resamples, found.slope.n_resamples, found.rest.n_resamples) == (19, 19, 19)
+
+
+def test_nothing_saved_is_no_evidence() -> None:
+    data = Sample(np.full((8, 2), 0.5), np.tile([0, 1], 4))
+    assert separate(data, data).rest == Part(0.0, 1.0, 0.0, 0)
 
 
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
