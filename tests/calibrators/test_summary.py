@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from calibrant import get_calibrator, list_calibrators
+from calibrant.calibrators.summary import temperature_sentence
 from calibrant.inputs.words import ClassOrderWarning
 from tests.combinations import one_per_class, with_classes
 from tests.samples import sharpened
@@ -25,7 +27,7 @@ def test_the_summary_tells_what_the_map_does(name: str, k: int) -> None:
     lines = fitted.summary().splitlines()
     assert "fitted to 120 rows" in lines[0]
     if k == 2:
-        row, said = [0.1, 0.9], re.search(r"90% becomes ([\d.]+)%", lines[-1])
+        row, said = [0.1, 0.9], re.search(r"90% becomes ([\d.]+)%", fitted.summary())
         expected = fitted.predict_proba([row])[0, 1]
     else:
         rows = np.full((k, k), 0.1 / (k - 1)) + np.eye(k) * (0.9 - 0.1 / (k - 1))
@@ -70,3 +72,30 @@ def test_a_temperature_after_a_mixture_is_no_verdict_unless_both_draw_extremes_i
     said = get_calibrator("ts", input_smoothing=0.03).fit(right, y).summary()
     assert "3.0% of the uniform distribution was mixed into the probabilities, which pulls in extreme ones;" in said
     assert "too close to the average" not in said
+
+
+@pytest.mark.parametrize(
+    ("proba", "labels", "said"),
+    [
+        # A class that occurs in 3 of 4 rows above 0.5 and in 1 of 4 below: pooled, no others are left.
+        ([0.2, 0.3, 0.3, 0.4, 0.6, 0.7, 0.7, 0.8], [1, 0, 0, 0, 1, 1, 1, 0], "between 25.0% and 75.0%."),
+        ([0.2, 0.3, 0.3, 0.4, 0.6, 0.7, 0.7, 0.8], [0, 0, 0, 0, 1, 1, 1, 0], "between 0.0% and 75.0%."),
+        ([0.2, 0.3, 0.3, 0.4, 0.6, 0.7, 0.7, 0.8], [0, 0, 0, 0, 1, 1, 1, 1], ""),
+    ],
+)
+def test_a_narrow_range_is_told(proba: list[float], labels: list[int], said: str) -> None:
+    text = get_calibrator("isotonic").fit(proba, labels).summary()
+    assert text.endswith(f"The map keeps probabilities of class 1 {said}") if said else "keeps" not in text
+
+
+def test_the_flagship_of_few_rows_tells_its_range() -> None:
+    fitted = get_calibrator("auto").fit([0.1, 0.9, 0.2, 0.8, 0.7, 0.4], [0, 1, 0, 1, 1, 0])
+    low, high = 100 * fitted.predict_proba([1e-15, 1.0 - 1e-15])[:, 1]
+    assert f"The map keeps probabilities of class 1 between {low:.1f}% and {high:.1f}%." in fitted.summary()
+
+
+def test_what_an_inverse_temperature_is_fitted_with() -> None:
+    found = SimpleNamespace(inverse_temperature_=0.5, classes_=np.array(["no", "yes"]))
+    assert "(inverse temperature 0.5, fitted without intercepts; ideal: 1)" in temperature_sentence(found)
+    found.input_factors_ = np.array([1.0, 1.1])
+    assert "(inverse temperature 0.5, fitted after the class means were corrected;" in temperature_sentence(found)

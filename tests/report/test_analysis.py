@@ -204,7 +204,7 @@ def test_no_direction_is_claimed_that_the_rows_contradict() -> None:
     said = " ".join([judged.headline, *judged.sentences])
     assert "too extreme" not in said
     assert "high probabilities are too high" not in said
-    (slope,) = (one for one in judged.sentences if one.startswith("The slope is"))
+    (slope,) = (one for one in judged.sentences if one.startswith("The slope, "))
     # The lowest band: 9 of 1000 at 0.
     assert "low probabilities are too low (0.0% predicted, 0.90% observed)" in slope
     assert "high probabilities are not too high (" in slope

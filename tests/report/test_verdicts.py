@@ -314,8 +314,8 @@ WRONG = {"p_value": 0.01}
         (
             2,
             {"found": faults(frequencies([1, 1], [1, 1]), 0.5, slope=CLEAR), **WRONG},
-            "The predictions are too extreme: high probabilities are too high, low ones too low. The slope is 0.50 "
-            "(ideal: 1; 95% interval 0.40 to 0.60).",
+            "The predictions are too extreme: high probabilities are too high, low ones too low. The slope, fitted "
+            "with intercepts, is 0.50 (ideal: 1; 95% interval 0.40 to 0.60).",
         ),
         (
             2,

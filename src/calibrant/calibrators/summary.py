@@ -13,10 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.inputs.class_columns import NamedColumns
 from calibrant.numerals import class_text, count, percent
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyArray, FloatArray
 
 #: The predictions whose calibrated values the summary shows.
 SHOWN = (0.01, 0.1, 0.5, 0.9)
+#: A map that comes this close to 0 and to 1 keeps no probabilities away worth a line.
+WIDE = 0.01
 #: The confidence whose calibrated value the summary shows for each class.
 CONFIDENT = 0.9
 
@@ -37,6 +40,7 @@ class Summary:
         >>> print(calibrator.summary())
         IsotonicCalibrator, fitted to 6 rows: 3 of class 0, 3 of class 1.
         A probability of 1% for class 1 becomes 0.0%, 10% becomes 28.4%, 50% becomes 60.0%, 90% becomes 60.0%.
+        The map keeps probabilities of class 1 between 0.0% and 60.0%.
         """
         check_is_fitted(self, "classes_")
         lines = [_rows(self)]
@@ -44,7 +48,7 @@ class Summary:
             return "\n".join([*lines, *score_sentences(self)])
         if hasattr(self, "inverse_temperature_"):
             lines.append(temperature_sentence(self))
-        return "\n".join([*lines, _effect(self)])
+        return "\n".join([*lines, _effect(self), *narrow_range(self)])
 
 
 def score_sentences(calibrator: Any) -> list[str]:
@@ -80,7 +84,9 @@ def temperature_sentence(calibrator: Any) -> str:
     else:
         found = "too close to the average" if binary else "under-confident"
     who = f"The probabilities of {class_text(calibrator.classes_[1])} were" if binary else "The model was"
-    text = f"{who} {found} overall (inverse temperature {alpha:.3g}; ideal: 1)"
+    moved = bool(np.any(getattr(calibrator, "input_factors_", 1.0) != 1.0))
+    fitted = "fitted after the class means were corrected" if moved else "fitted without intercepts"
+    text = f"{who} {found} overall (inverse temperature {alpha:.3g}, {fitted}; ideal: 1)"
     return f"{text}; {shared} was also mixed in." if mixed > 0.0 else f"{text}."
 
 
@@ -126,6 +132,19 @@ def mapped(calibrator: Any, proba: FloatArray) -> FloatArray:
         rows = placed
     names = getattr(calibrator, "_column_names", None)
     return np.asarray(calibrator.predict_proba(NamedColumns(names, rows) if names else rows), dtype=np.float64)
+
+
+def narrow_range(calibrator: Any) -> list[str]:
+    """Which probabilities a map of two classes can reach, if these are not nearly all; smoothing keeps some away."""
+    if len(calibrator.classes_) > 2:
+        return []
+    said = np.linspace(0.0, 1.0, 101).clip(LOSS_FLOOR, 1.0 - LOSS_FLOOR)
+    now = mapped(calibrator, np.column_stack([1.0 - said, said]))[:, 1]
+    low, high = float(now.min()), float(now.max())
+    if low < WIDE and high > 1.0 - WIDE:
+        return []
+    label = class_text(calibrator.classes_[1])
+    return [f"The map keeps probabilities of {label} between {percent(low)} and {percent(high)}."]
 
 
 def _effect(calibrator: Any) -> str:

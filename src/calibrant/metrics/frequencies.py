@@ -239,8 +239,8 @@ def gap_of_ratio(found: ClassFrequencies, column: int) -> Estimate:
     """Predicted minus observed share of a class: it holds 0 where the interval of the ratio holds 1."""
     share = float(found.expected[column]) / found.total
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = [share * (1.0 - 1.0 / part[column]) for part in (found.ratio, found.low, found.high)]
-    return Estimate(*map(float, ends), found.level)
+        value, low, high = (float(share * (1 - 1 / part[column])) for part in (found.ratio, found.low, found.high))
+    return Estimate(value, low, high, found.level)
 
 
 @dataclass(frozen=True)

@@ -362,7 +362,7 @@ def _slope(slope: Estimate, ends: Sequence[_End], *, beyond: bool) -> str:
     start = "Apart from that the predictions" if beyond else "The predictions"
     if slope.value <= 0:
         return f"{start} point the wrong way: the slope is {number(slope.value, 2)} ({interval}). Are columns swapped?"
-    said = f"slope is {number(slope.value, 2)} (ideal: 1; {interval})"
+    said = f"slope, fitted with intercepts, is {number(slope.value, 2)} (ideal: 1; {interval})"
     if all(end.agrees for end in ends):
         extreme = "high probabilities are too high, low ones too low"
         should = extreme if slope.value < 1 else "high probabilities are too low, low ones too high"

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from calibrant.calibrators.auto.means import classes_off
-from calibrant.calibrators.summary import sampled, score_sentences, temperature_sentence
+from calibrant.calibrators.summary import narrow_range, sampled, score_sentences, temperature_sentence
 from calibrant.numerals import class_text, count, excess, percent
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def summarise(auto: AutoCalibrator) -> str:
         faults = faults[::-1]
     if hasattr(auto, "scores_seen_"):  # of scores, the temperature and the means are those of their scaling
         faults = score_sentences(auto)
-    lines = [*faults, _blend(auto), *_means(auto), _gain(auto, size)]
+    narrow = [] if hasattr(auto, "scores_seen_") else narrow_range(auto)
+    lines = [*faults, _blend(auto), *_means(auto), *narrow, _gain(auto, size)]
     if drawn := sampled(auto) or _drawn(auto):
         lines.append(f"It was fitted to {size}{drawn}.")
     if auto.monotone:
