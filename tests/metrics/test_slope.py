@@ -359,7 +359,8 @@ def test_the_cost_of_a_parameter_is_that_of_observations_that_do_not_depend_on_e
         model = LinearRecalibration(data.with_values(proba, logs=False))
         cost = SlopeScore(model.scores(model.identity)).cost()
         assert 0.85 / 300 < cost <= 1 / 300 * (1 + 1e-12)
-    assert SlopeScore((model := LinearRecalibration(alone)).scores(model.identity)).cost() == 1 / alone.total
+    model = LinearRecalibration(alone)
+    assert SlopeScore(model.scores(model.identity)).cost() == 1 / alone.total
 
 
 def test_ends_of_the_interval_of_groups_are_those_of_students_t() -> None:
