@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,21 +21,16 @@ def read_csv(path: Path, text: Iterable[str], numbers: Iterable[str]) -> pd.Data
     """
     pd = require("pandas", extra="bench")
     gaps = {name: ["", "nan", "NaN", "NA"] for name in numbers}
-    frame = pd.read_csv(path, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values=gaps)
-    for column in _text_columns(frame):
-        frame[column] = [from_cell(cell) if isinstance(cell, str) else cell for cell in frame[column]]
-    return frame
+    return _each_text(
+        from_cell, pd.read_csv(path, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values=gaps)
+    )
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """Write a table with all digits; a text that a spreadsheet program would take for a formula stays text."""
-    cells = {
-        column: [as_cell(cell) if isinstance(cell, str) else cell for cell in frame[column]]
-        for column in _text_columns(frame)
-    }
     with atomic_path(path) as part:
-        frame.assign(**cells).to_csv(part, index=False, lineterminator="\n")
+        _each_text(as_cell, frame).to_csv(part, index=False, lineterminator="\n")
 
 
-def _text_columns(frame: pd.DataFrame) -> list[str]:
-    return [column for column in frame.columns if frame[column].dtype.kind not in "fiub"]
+def _each_text(change: Callable[[str], str], frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.map(lambda cell: change(cell) if isinstance(cell, str) else cell)

@@ -222,21 +222,12 @@ def equal_mass_groups(values: NDArray[np.float64], n_groups: int) -> NDArray[np.
 
 def _dataset_wins(losses: pd.DataFrame) -> NDArray[np.float64]:
     """Share of each dataset's experiments on which method i beats j, nan where they never met: (datasets, i, j)."""
-    values = losses.to_numpy(float)
-    codes = losses.groupby(level=DATASET).ngroup().to_numpy()
-    n_datasets, k = int(codes.max()) + 1, values.shape[1]
-    wins = np.zeros((n_datasets, k, k))
-    met = np.zeros((n_datasets, k, k))
-    both = ~np.isnan(values)
-    for j in range(k):
-        other = values[:, [j]]
-        score = (values < other) + 0.5 * (values == other)
-        np.add.at(wins[:, :, j], codes, score)
-        np.add.at(met[:, :, j], codes, both & both[:, [j]])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = wins / met
-    share[:, np.arange(k), np.arange(k)] = math.nan
-    return share
+    shares = []
+    for name, other in losses.items():
+        score = losses.lt(other, axis=0) + 0.5 * losses.eq(other, axis=0)
+        met = losses.notna().mul(other.notna(), axis=0)
+        shares.append(score.where(met).groupby(level=DATASET).mean().assign(**{str(name): math.nan}))
+    return np.stack(shares, axis=2)
 
 
 def win_rates(losses: pd.DataFrame, *, n_bootstrap: int = N_BOOTSTRAP, seed: int = 0) -> pd.DataFrame:

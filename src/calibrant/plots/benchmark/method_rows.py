@@ -7,7 +7,7 @@ Changes are one dot per dataset with boxes at 10, 25, 50, 75 and 90 %, on a symm
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -119,15 +119,8 @@ def _panel(
     for marker, size, part in (("o", 11, ~beyond), ("<", 16, beyond & (value < 0)), (">", 16, beyond & (value > 0))):
         if part.any():
             colours = shown.loc[part, "method"].map(look.colour).tolist()
-            dots: dict[str, Any] = {
-                "s": size,
-                "marker": marker,
-                "alpha": 0.6,
-                "linewidths": 0,
-                "zorder": 2,
-                "clip_on": marker == "o",
-            }
-            axes.scatter(value[part], height[part], c=colours, **dots)
+            x, y, inside = value[part], height[part], marker == "o"
+            axes.scatter(x, y, s=size, c=colours, marker=marker, alpha=0.6, linewidths=0, zorder=2, clip_on=inside)
     _boxes(axes, value.groupby(shown["row"]).quantile([0.1, 0.25, 0.5, 0.75, 0.9]).unstack())
 
 

@@ -11,7 +11,8 @@ read at a glance with thirty methods, where thirty lines could not be told apart
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -72,10 +73,8 @@ def _rank_panel(
     for name in names:
         if name not in shown:
             part = table[table["method"] == name].sort_values("group")
-            grey: dict[str, Any] = (
-                {"color": look.colour[name], "linestyle": "--"} if name == baseline else {"color": "#e2e2e2"}
-            )
-            axes.plot(at, part["rank"], linewidth=1.0, zorder=1, **grey)
+            colour, line = (look.colour[name], "--") if name == baseline else ("#e2e2e2", "-")
+            axes.plot(at, part["rank"], color=colour, linestyle=line, linewidth=1.0, zorder=1)
     for place, name in enumerate(shown):
         part = table[table["method"] == name].sort_values("group")
         x = at + 0.5 * ((place + 0.5) / len(shown) - 0.5)
@@ -84,13 +83,8 @@ def _rank_panel(
         # An interval of a mean may reach beyond the ranks there are.
         axes.vlines(x, part["low"].clip(1, len(names)), part["high"].clip(1, len(names)), color=colour, linewidth=1.6)
         axes.scatter(x, part["rank"], color=colour, marker=look.marker[name], s=30, zorder=4, label=plain(name))
-    labels = [
-        f"{_number(row.smallest)}\n({row.n_datasets})"
-        if row.smallest == row.largest
-        else f"{_number(row.smallest)}–{_number(row.largest)}\n({row.n_datasets})"
-        for row in groups.itertuples()
-    ]
-    axes.set_xticks(at, labels)
+    ends = ("–".join(dict.fromkeys(map(_number, row))) for row in groups[["smallest", "largest"]].to_numpy())
+    axes.set_xticks(at, [f"{numbers}\n({count})" for numbers, count in zip(ends, groups["n_datasets"])])
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.grid(axis="y")
@@ -146,16 +140,12 @@ def _curve(axes: Axes, part: pd.DataFrame, look: Methods, shown: list[str], *, h
     if name not in shown:
         axes.plot(x, middle, color="#e2e2e2", linewidth=1.0, zorder=1)
         return
-    line: dict[str, Any] = {
-        "color": look.colour[name],
-        "marker": look.marker[name],
-        "linewidth": 1.5,
-        "markersize": 4.5,
-    }
+    colour, marker = look.colour[name], look.marker[name]
     # The more methods, the paler their bands, which lie over each other.
-    axes.fill_between(x, low, high, color=look.colour[name], alpha=min(0.12, 0.4 / len(shown)), linewidth=0, zorder=2)
+    axes.fill_between(x, low, high, color=colour, alpha=min(0.12, 0.4 / len(shown)), linewidth=0, zorder=2)
     # The best, which comes first, lies on top.
-    axes.plot(x, middle, zorder=3 + 1 / (1 + shown.index(name)), label=plain(name), **line)
+    top = 3 + 1 / (1 + shown.index(name))
+    axes.plot(x, middle, color=colour, marker=marker, linewidth=1.5, markersize=4.5, zorder=top, label=plain(name))
 
 
 def _value_axis(axes: Axes, table: pd.DataFrame, *, harm: bool) -> None:
@@ -178,7 +168,7 @@ def _value_axis(axes: Axes, table: pd.DataFrame, *, harm: bool) -> None:
     axes.yaxis.minorticks_off()
 
 
-def rank_by_draw(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Any:
+def rank_by_draw(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Figure:
     """Draw the ranks of the table `draws`, a panel for each of `metrics`, best mean rank first."""
     first = table[table["metric"] == next(iter(metrics))]
     names = _by_mean(first, Methods.from_table(methods), "rank")
@@ -196,7 +186,7 @@ def rank_by_draw(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, 
     )
 
 
-def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Any:
+def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Figure:
     """Draw the shares of the table `draw_curves` that got better, and the rows that a method needs to get there."""
     table = table[table["method"].isin(set(needed["method"]))]
     names = [name for name in needed["method"].astype(str) if name in set(table["method"])]
@@ -218,7 +208,7 @@ def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame
     )
 
 
-def rows_to_match(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Any:
+def rows_to_match(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Figure:
     """Draw the table `rows_to_match`: what the others need to gain what its leader gains with 30, 100, ... rows."""
     present = set(Methods.from_table(methods).present(table["method"].tolist()))
     names = [name for name in table["method"].unique() if name in present]
@@ -259,12 +249,12 @@ def _shaded(
     metrics: dict[str, str],
     *,
     value: str,
-    show: Any,
+    show: Callable[[float], str],
     limits: tuple[float, float],
     colours: object,
     title: str,
     shade: str | None = None,
-    last: tuple[str, Any] | None = None,
+    last: tuple[str, Callable[[str, str], str]] | None = None,
 ) -> Figure:
     """A table of numbers on coloured cells, methods downwards, sizes across, with a panel for each loss.
 
