@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from calibrant.files.prediction_sets.experiments import Experiment, PredictionSo
 from calibrant.files.prediction_sets.open_set import open_predictions
 from calibrant.optional import require
 from calibrant.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from optuna import Study
 
 # The space that the paper's appendix searches.
 RHO = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -201,7 +204,7 @@ class _Search:
         return {e.key: scores[e.key] for e in experiments if e.key in scores}
 
 
-def _open_study(optuna: ModuleType, folder: Path, options: SearchOptions, name: str, used: list[Experiment]) -> Any:
+def _open_study(optuna: ModuleType, folder: Path, options: SearchOptions, name: str, used: list[Experiment]) -> Study:
     """The stored study, after checking that it belongs to these data and options."""
     keys = "\n".join(sorted(str(e) for e in used))
     about = {
@@ -228,7 +231,7 @@ def _open_study(optuna: ModuleType, folder: Path, options: SearchOptions, name: 
 
 
 def _run_trials(
-    optuna: ModuleType, study: Any, search: _Search, experiments: list[Experiment], progress: bool | None
+    optuna: ModuleType, study: Study, search: _Search, experiments: list[Experiment], progress: bool | None
 ) -> None:
     states, options = optuna.trial.TrialState, search.options
     for trial in study.get_trials(deepcopy=False, states=(states.RUNNING,)):
@@ -259,7 +262,7 @@ def _run_trials(
                 study.tell(trial, math.fsum(gains.values()) / len(gains))
 
 
-def _best(optuna: ModuleType, study: Any, options: SearchOptions) -> dict[str, float]:
+def _best(optuna: ModuleType, study: Study, options: SearchOptions) -> dict[str, float]:
     done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
     if not done:
         raise RuntimeError(f"no configuration of {options.calibrator} finished all fits")

@@ -110,7 +110,7 @@ def lazily(predict: Callable[[Any], object], X: Any, k: int) -> Any:
     return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
 
 
-def _predicted(part: Any, predict: Callable[[Any], object], none: FloatArray) -> Any:
+def _predicted(part: Any, predict: Callable[[Any], object], none: FloatArray) -> object:
     return predict(part) if len(part) else none
 
 
@@ -139,7 +139,7 @@ def aligned(X: Any, y: object, weight: object) -> list[tuple[object, object, obj
     return list(zip(parts, _split(y, sizes, parts, "y"), _split(weight, sizes, parts, "sample_weight"), strict=True))
 
 
-def _split(values: Any, sizes: Any, parts: list[Delayed], name: str) -> list[object]:
+def _split(values: Any, sizes: Sequence[float], parts: list[Delayed], name: str) -> list[object]:
     """Labels or weights in the partitions of the predictions."""
     if values is None:
         return [None] * len(parts)

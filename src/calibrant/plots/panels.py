@@ -24,6 +24,7 @@ from calibrant.plots.reliability_displays import (
     predict,
 )
 from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes, towering, trace
+from calibrant.typing import Label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +62,7 @@ class ClasswiseReliabilityDisplay:
     ['a', 'b', 'c']
     """
 
-    def __init__(self, tables: Mapping[Any, ReliabilityCurve], *, n_left_out: int = 0) -> None:
+    def __init__(self, tables: Mapping[Label, ReliabilityCurve], *, n_left_out: int = 0) -> None:
         if not tables:
             raise ValueError("there are no tables to draw")
         self.tables = dict(tables)
@@ -84,7 +85,7 @@ class ClasswiseReliabilityDisplay:
         which, given = chosen_curve(options, tuple(CLASSWISE))
         # Bands take time, and most of many classes are not shown.
         quick = {**given, "n_resamples": 0} if which == "corp" else given
-        tables: dict[Any, Any] = CLASSWISE[which](y_true, y_prob, **quick)
+        tables: dict[Label, ReliabilityCurve] = CLASSWISE[which](y_true, y_prob, **quick)
         worst = sorted(tables, key=lambda label: -tables[label].error)[:max_classes]
         kept = {
             label: CURVES[which](y_true, y_prob, pos_label=label, **given) if which == "corp" else table

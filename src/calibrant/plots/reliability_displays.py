@@ -131,7 +131,7 @@ def draw_trace(
     return line, filled
 
 
-def predict(estimator: Any, X: object) -> tuple[Any, Any]:
+def predict(estimator: Any, X: object) -> tuple[AnyArray, Any]:
     """Probabilities and labels of the columns of a fitted classifier or calibrator."""
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(f"{type(estimator).__name__} has no predict_proba")

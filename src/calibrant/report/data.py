@@ -327,7 +327,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the report without its figures, for machines."""
 
-        def chosen(row: object, *names: str) -> dict[str, Any]:
+        def chosen(row: object, *names: str) -> dict[str, object]:
             return {
                 name: {"value": found.value, "low": found.low, "high": found.high}
                 if isinstance(found := getattr(row, name), Estimate)

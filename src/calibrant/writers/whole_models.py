@@ -97,10 +97,10 @@ def _last(classifier: object) -> Any:
     return classifier
 
 
-def _whole_numbers(add_node: Callable[..., object]) -> Callable[..., Any]:
+def _whole_numbers(add_node: Callable[..., object]) -> Callable[..., object]:
     """`add_node` that takes lists of truth values, which skl2onnx writes for histogram-based gradient boosting."""
 
-    def add_whole(op_type: object, inputs: object, outputs: object, **attributes: object) -> Any:
+    def add_whole(op_type: object, inputs: object, outputs: object, **attributes: object) -> object:
         for name, value in attributes.items():
             if isinstance(value, list) and any(isinstance(item, (bool, np.bool_)) for item in value):
                 attributes[name] = [int(item) for item in value]

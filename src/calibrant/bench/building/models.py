@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from calibrant.optional import require
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 Config = dict[str, Any]
 Predict = Callable[[Any], FloatArray]
@@ -105,7 +105,9 @@ def _catboost(X: object, y: object, X_val: object, y_val: object, n_classes: int
     return model.fit(X, y, eval_set=(X_val, y_val)).predict_proba
 
 
-def _neural_net(X: object, y: Any, X_val: object, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+def _neural_net(
+    X: object, y: AnyArray, X_val: object, y_val: AnyArray, n_classes: int, config: Config, seed: int
+) -> Predict:
     """Epoch by epoch, because scikit-learn's own early stopping looks at accuracy, not at log loss."""
     from sklearn.neural_network import MLPClassifier
 
@@ -135,7 +137,7 @@ def _two_columns(p: object) -> FloatArray:
 
 
 def _smoothed_logistic(
-    X: Any, y: Any, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
+    X: AnyArray, y: AnyArray, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
 ) -> Predict:
     """Fits every row once with each label, weighted by the smoothed label, which gives the same cross-entropy."""
     from sklearn.linear_model import LogisticRegression
@@ -149,7 +151,7 @@ def _smoothed_logistic(
 
 
 def _resampled_forest(
-    X: Any, y: Any, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
+    X: AnyArray, y: AnyArray, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
 ) -> Predict:
     """Rows drawn with replacement such that all classes are equally frequent."""
     share = 1.0 / np.bincount(y, minlength=n_classes)[y]
@@ -158,7 +160,7 @@ def _resampled_forest(
 
 
 def _weighted_lightgbm(
-    X: object, y: Any, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
+    X: object, y: AnyArray, X_val: object, y_val: object, n_classes: int, config: Config, seed: int
 ) -> Predict:
     """`scale_pos_weight` for two classes, weights of rows for more; no early stopping, which would end too soon."""
     lightgbm = require("lightgbm", extra="trees")

@@ -139,7 +139,7 @@ class ClassShipping:
     def __init__(self) -> None:
         self._prepared: dict[str, Callable[[], object]] = {}
 
-    def __call__(self, spec: MethodSpec) -> Callable[[], Any]:
+    def __call__(self, spec: MethodSpec) -> Callable[[], object]:
         if not spec.version.startswith("file "):
             return spec.make
         if spec.target not in self._prepared:
@@ -164,7 +164,7 @@ def _define(target: str, pickled: bytes) -> None:
 _distributions = lru_cache(1)(packages_distributions)
 
 
-def _version_of(cls: Any) -> str:
+def _version_of(cls: type) -> str:
     top = cls.__module__.partition(".")[0]
     try:
         return f"{top} {version(top)}"

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
 from itertools import islice
@@ -69,6 +69,7 @@ class Answer:
 
 Batch = tuple[Any, Sequence[Job]]
 """A name of any type, and jobs that are done one after another by the same worker."""
+Future = futures.Future[list[Answer]]
 
 
 class ProcessPool:
@@ -103,7 +104,7 @@ class ProcessPool:
         Ending the generator early ends what is under way.
         """
         waiting = iter(batches)
-        running: dict[Hashable, Batch] = {}
+        running: dict[Future, Batch] = {}
         try:
             while True:
                 for batch in islice(waiting, max(0, self.n_workers * self.n_ahead - len(running))):
@@ -120,7 +121,7 @@ class ProcessPool:
             if running:
                 self._stop(running)
 
-    def _submit(self, jobs: Sequence[Job]) -> Any:
+    def _submit(self, jobs: Sequence[Job]) -> Future:
         return self._threads.submit(self._do, jobs)
 
     def _do(self, jobs: Sequence[Job]) -> list[Answer]:
@@ -130,11 +131,11 @@ class ProcessPool:
         finally:
             self._free.put(worker)
 
-    def _wait(self, running: Iterable[Any]) -> Iterable[Any]:
+    def _wait(self, running: Iterable[Future]) -> Iterable[Future]:
         """Some of these futures that are done, as soon as there are any."""
         return futures.wait(running, return_when=futures.FIRST_COMPLETED).done
 
-    def _answers(self, future: Any, jobs: Sequence[Job]) -> list[Answer] | None:
+    def _answers(self, future: Future, jobs: Sequence[Job]) -> list[Answer] | None:
         """The answers to a batch; none if they were lost on the way."""
         return future.result()
 

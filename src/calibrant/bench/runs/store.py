@@ -79,7 +79,7 @@ class ResultFolder:
         return latest
 
     @contextlib.contextmanager
-    def appending(self) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    def appending(self) -> Iterator[Callable[[Mapping[str, object]], None]]:
         """A function that appends a row to the log at once; an incomplete last line is cut off first."""
         if self._log.exists():
             with open(self._log, "rb+") as old:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from calibrant.files.archives import FileTooLargeError, check_size
 from calibrant.files.atomic import atomic_path, write_text
@@ -25,6 +25,9 @@ from calibrant.files.prediction_sets.experiments import (
     as_fold,
 )
 from calibrant.optional import require
+
+if TYPE_CHECKING:
+    from h5py import File, Group
 
 INDEX_COLUMNS = ("dataset", "model", "fold", "cal_size", "test_size", "n_classes")
 
@@ -53,7 +56,7 @@ def load_as_stored(path: Path, experiment: Experiment) -> SplitPredictions:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> Iterator[File]:
     h5py = require("h5py", extra="bench")
     try:
         with h5py.File(path, "r") as file:
@@ -111,7 +114,7 @@ def write_hdf5(
     return index
 
 
-def _walk(file: object) -> Iterator[tuple[Experiment, str]]:
+def _walk(file: File) -> Iterator[tuple[Experiment, str]]:
     """Experiments of an open file: a group with the four arrays is one, two or three levels down."""
     for dataset, models in _members(file):
         for model, inner in _members(models):
@@ -123,11 +126,11 @@ def _walk(file: object) -> Iterator[tuple[Experiment, str]]:
                     yield _sizes(leaf, dataset, model, as_fold(fold)), leaf.name
 
 
-def _is_experiment(group: Any) -> bool:
+def _is_experiment(group: Group) -> bool:
     return hasattr(group, "items") and set(PARTS) <= set(group)
 
 
-def _members(group: Any) -> Iterator[tuple[str, Any]]:
+def _members(group: Group) -> Iterator[tuple[str, Group]]:
     """Names and contents of a group, nothing of a dataset. Links are refused: they may lead to any other file."""
     h5py = require("h5py", extra="bench")
     for name in group if hasattr(group, "items") else ():
@@ -136,7 +139,7 @@ def _members(group: Any) -> Iterator[tuple[str, Any]]:
         yield name, group[name]
 
 
-def _sizes(group: Any, dataset: str, model: str, fold: int | str) -> Experiment:
+def _sizes(group: Group, dataset: str, model: str, fold: int | str) -> Experiment:
     for name, part in _members(group):
         # Both kinds of storage read bytes of other files.
         if name in PARTS and (part.external is not None or part.is_virtual):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from calibrant.files.prediction_sets.hdf5 import open_hdf5
 from calibrant.files.prediction_sets.pickled_arrays import open_pickle
 from calibrant.optional import require
 from calibrant.text_table import list_names
+from calibrant.typing import AnyArray
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 
 def open_predictions(path: str | Path, index: str | Path | None = None) -> PredictionSource:
@@ -165,7 +169,7 @@ def _open_parquet(path: Path) -> MemorySource:
     return MemorySource(found, path.stem, path)
 
 
-def _read_table(path: Path) -> Any:
+def _read_table(path: Path) -> Table:
     """The whole table, if it is within the limit when it is unpacked."""
     parquet = require("pyarrow.parquet", extra="cli")
     try:
@@ -182,7 +186,7 @@ def _read_table(path: Path) -> Any:
         raise PredictionFileError(f"{path} is not a readable parquet file: {error}") from error
 
 
-def _stacked(probas: Any) -> Any:
+def _stacked(probas: AnyArray) -> AnyArray:
     """Rows of one experiment as a matrix, without the columns that belong to larger experiments."""
     if probas.dtype == object:
         return np.stack(list(probas))

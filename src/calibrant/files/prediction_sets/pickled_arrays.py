@@ -48,7 +48,7 @@ class PickledArrayError(ValueError):
 class _Type:
     """Stands for a NumPy type. Of its state only the order of bytes is used: sizes and flags are what the name says."""
 
-    def __init__(self, spelling: Any, *_: object) -> None:
+    def __init__(self, spelling: object, *_: object) -> None:
         self._spelling, self._order = _spelling(spelling), ""
 
     def __setstate__(self, state: object) -> None:
@@ -79,7 +79,7 @@ class _Reader(pickle.Unpickler):
         super().__init__(io.BytesIO(data), encoding="latin1")
         self._left = len(data)
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         known = {
             "numpy.ndarray": _ARRAY_CLASS,
             "numpy.dtype": _Type,
@@ -114,12 +114,13 @@ class _Reader(pickle.Unpickler):
             raise PickledArrayError("an array with its axes in an unusual order")
         return _Array(self, self.array(kind, shape, data, order))
 
-    def _encoded(self, text: Any, encoding: object = "latin1") -> bytes:
+    def _encoded(self, text: object, encoding: object = "latin1") -> bytes:
         """Bytes written as text. Each is in the file once, so a file that uses one text again and again is refused."""
-        self._left -= len(_expect(text, str))
+        characters = _expect(text, str)
+        self._left -= len(characters)
         if self._left < 0 or encoding not in ("latin1", "latin-1"):
             raise PickledArrayError("the pickle is damaged")
-        return text.encode("latin1")
+        return characters.encode("latin1")
 
 
 def open_pickle(path: Path) -> MemorySource:
@@ -152,7 +153,7 @@ def _numbers(value: object, n_dimensions: int) -> AnyArray:
     return value
 
 
-def read_pickled_arrays(data: bytes) -> Any:
+def read_pickled_arrays(data: bytes) -> object:
     """Tuples and lists of arrays and numbers in a pickle; a `PickledArrayError` for anything else."""
     try:
         for number, (instruction, argument, _) in enumerate(pickletools.genops(data)):
@@ -168,7 +169,7 @@ def read_pickled_arrays(data: bytes) -> Any:
         raise PickledArrayError(f"the pickle is damaged ({error})") from None
 
 
-def _finished(value: object, seen: dict[int, Any]) -> Any:
+def _finished(value: object, seen: dict[int, object]) -> object:
     """`value` with arrays for stand-ins. Shared parts are visited once; a list that contains itself is refused."""
     if isinstance(value, _Array):
         value = value.value

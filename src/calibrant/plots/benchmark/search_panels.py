@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibrant.optional import require
 from calibrant.plots.benchmark.benchmark_style import empty_figure, new_figure, styled
 from calibrant.plots.style import BLUE, VERMILION
+from calibrant.typing import AnyFloatArray, FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +68,7 @@ def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Figure:
     return figure
 
 
-def _course(axes: Axes, values: Any, top: int) -> None:
+def _course(axes: Axes, values: FloatArray, top: int) -> None:
     at = np.arange(1, len(values) + 1)
     axes.scatter(at, values, s=12, color=_DOT, alpha=0.6, linewidths=0)
     axes.step(at, np.maximum.accumulate(values), where="post", color=_BEST, linewidth=1.2, label="best so far")
@@ -77,8 +78,8 @@ def _course(axes: Axes, values: Any, top: int) -> None:
     axes.set_xlabel("finished trials")
 
 
-def _parameter(axes: Axes, x: Any, values: Any, top: int, name: str) -> None:
-    spread: Any = 0.0
+def _parameter(axes: Axes, x: FloatArray, values: FloatArray, top: int, name: str) -> None:
+    spread: AnyFloatArray = np.zeros(len(x))
     ticker = require("matplotlib.ticker", extra="plots")
     if name.startswith("lambda"):
         axes.set_xscale("log")
