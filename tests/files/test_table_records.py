@@ -20,7 +20,7 @@ from calibrant.files.tables.opening import open_table, opened_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
 from calibrant.files.tables.table_rows import RowReader, read_all
-from calibrant.files.tables.writers import open_writer
+from calibrant.files.tables.writers import JsonLinesWriter, open_writer
 from tests.needs import needs
 
 ROWS: list[dict[str, Any]] = [
@@ -188,3 +188,11 @@ def test_labels_in_another_npy_file_are_a_column(tmp_path: Path) -> None:
         opened_table(tmp_path / "p.npy", [str(tmp_path / "x.npy")]),
     ):
         pass  # pragma: no cover
+
+
+def test_json_lines_hold_no_nan_inside_of_lists_and_objects() -> None:
+    stream = io.BytesIO()
+    cells = {"scores": [[1.0, float("nan")]], "more": [{"largest": float("inf")}]}
+    JsonLinesWriter(stream).write(pa.RecordBatch.from_pydict(cells))
+    found = json.loads(stream.getvalue(), parse_constant=pytest.fail)
+    assert found == {"scores": [1.0, None], "more": {"largest": None}}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from calibrant.files.atomic import NotARegularFileError, atomic_stream, check_replaceable
+from calibrant.files.json_values import plain
 from calibrant.files.tables.cells import cast_text, is_bytes
 from calibrant.files.tables.table import Table, TableError, compute, file_format, ipc, pa, parquet
 from calibrant.inputs.words import RequestError
@@ -148,17 +148,14 @@ class JsonLinesWriter(TableWriter):
             self._stream.write((json.dumps(row, ensure_ascii=False, default=str) + "\n").encode())
 
 
-def _plain_rows(data: Any, kind: str) -> Iterator[dict[str, object]]:
+def _plain_rows(data: Any, kind: str) -> Any:
     """Rows as Python values, without NaN and infinities; bytes become the text that they are, or are refused."""
     columns = list(data.columns)
     for number, field in enumerate(data.schema):
         if is_bytes(field.type):
             refusal = TableError(f"the column {field.name!r} of type {field.type} cannot be written as {kind}")
             columns[number] = cast_text(columns[number].cast(pa.large_binary()), pa.large_string(), refusal)
-    for row in pa.RecordBatch.from_arrays(columns, names=data.schema.names).to_pylist():
-        yield {
-            name: None if isinstance(cell, float) and not math.isfinite(cell) else cell for name, cell in row.items()
-        }
+    return plain(pa.RecordBatch.from_arrays(columns, names=data.schema.names).to_pylist())
 
 
 class ExcelWriter(TableWriter):
