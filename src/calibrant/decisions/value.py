@@ -55,10 +55,9 @@ class CostedSample:
             costs = costs + self._amounts[name][sample.rows][:, None] * places[chosen]
         return costs
 
-    def row_costs(self, sample: Sample, chosen: IntArray | None = None) -> FloatArray:
-        """What each row cost, by the cheapest actions or those given by number, in the class that was observed."""
-        lost = self.lost(sample, self.actions(sample) if chosen is None else chosen)
-        return lost[np.arange(sample.n_rows), sample.y]
+    def row_costs(self, sample: Sample) -> FloatArray:
+        """What each row cost, by the cheapest actions, in the class that was observed."""
+        return self.lost(sample, self.actions(sample))[np.arange(sample.n_rows), sample.y]
 
     def rare(self, sample: Sample) -> list[FloatArray]:
         """Weights of outcomes that a small sample may lack: what costs something, what costs nothing, what costs most.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -204,12 +203,13 @@ def evaluate_answers(answers: Answers, level: float = 0.95) -> AnswersEvaluation
     return AnswersEvaluation(sample.size, ends, before, after, test, judge(chosen, level, test.p_value))
 
 
-def held_out(answers: Answers, make: Callable[[], OptionCalibrator] = OptionCalibrator) -> FloatArray:
+def held_out(answers: Answers) -> FloatArray:
     """Probabilities of the options of each question, calibrated with the other folds; groups stay together."""
     folds = answers.sample.folds(_FOLDS, 0, stratified=False)
     p = np.zeros(answers.present.shape)
     for fold in np.unique(folds):
-        p[folds == fold] = make().fit(answers.take(folds != fold)).predict_proba(answers.take(folds == fold))
+        calibrator = OptionCalibrator().fit(answers.take(folds != fold))
+        p[folds == fold] = calibrator.predict_proba(answers.take(folds == fold))
     return p
 
 

@@ -250,13 +250,11 @@ def evaluate(reader: RowReader, *, level: float | None = None, progress: object 
 
 
 @limited
-def validate(
-    reader: RowReader, *, level: float = 0.95, ordered: bool = False, progress: object = iter
-) -> ValidationTable:
+def validate(reader: RowReader, *, level: float = 0.95, progress: object = iter) -> ValidationTable:
     """All named tests and measures of a table; of a large one those of a uniform sample."""
     rows, data, _ = read_sample(reader, lambda part, segments: None, progress)
     kept = {**given(data), "classes": list(rows.classes)}
-    return validation_table(np.array(rows.classes)[data.y], data.proba, level=level, ordered=ordered, **kept)
+    return validation_table(np.array(rows.classes)[data.y], data.proba, level=level, **kept)
 
 
 def read_for_report(reader: RowReader, level: float = 0.95, progress: object = iter) -> ReportRows:

@@ -294,12 +294,11 @@ class SourceWriter(Operations):
         """How the file ends: the function to call."""
 
 
-def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> str:
-    """Items on lines of no more than `width` characters."""
-    lines, line = [], ""
+def wrapped(items: list[str], indent: str = "    ") -> str:
+    """Items on lines of no more than 110 characters, if they have no more themselves."""
+    lines = [""]
     for item in items:
-        if len(line) + len(item) + 2 > width:
-            lines.append(line.rstrip())
-            line = ""
-        line += f"{item}, "
-    return "\n".join(indent + item for item in [*lines, line.rstrip()])
+        if len(lines[-1]) + len(item) + 2 > 110:
+            lines.append("")
+        lines[-1] += f"{item}, "
+    return "\n".join(indent + line.rstrip() for line in lines)

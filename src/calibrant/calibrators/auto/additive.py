@@ -189,15 +189,12 @@ def shared_features(x: FloatArray, kernel: KernelFeatures) -> FloatArray:
     return np.concatenate([x, np.ones((1, x.shape[1])), kernel(x)])
 
 
-def fit_path(
-    problem: SoftmaxProblem, path: list[FloatArray], *, tol: float, theta: FloatArray | None = None
-) -> list[FloatArray]:
+def fit_path(problem: SoftmaxProblem, path: list[FloatArray], *, tol: float) -> list[FloatArray]:
     """Coefficients for each matrix of strengths (times rows) in turn, each fit started where the last one ended."""
-    out = []
+    out: list[FloatArray] = []
     for strength in path:
-        penalty = Ridge(strength / problem.total_weight)
-        theta = Newton().minimise(problem, penalty, tol=tol, max_iter=50, theta=theta).theta
-        out.append(theta)
+        penalty, start = Ridge(strength / problem.total_weight), out[-1] if out else None
+        out.append(Newton().minimise(problem, penalty, tol=tol, max_iter=50, theta=start).theta)
     return out
 
 

@@ -173,11 +173,9 @@ class ArrayProblem(SoftmaxProblem):
         largest, of_label = self._ends
         return bool(np.all(of_label >= largest))
 
-    def class_features(self, j: int, rows: slice = slice(None)) -> AnyArray:
+    def class_features(self, j: int) -> AnyArray:
         """All features that class `j` sees, (n_shared + n_own, rows)."""
-        if not self.n_own:
-            return self.shared[:, rows]
-        return np.concatenate([self.shared[:, rows], self.own[:, j, rows]])
+        return np.concatenate([self.shared, self.own[:, j]]) if self.n_own else self.shared
 
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         if self.n_classes == 2 and self.first_free == 1 and not self.n_own:
