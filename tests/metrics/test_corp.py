@@ -37,13 +37,13 @@ def test_steps_by_hand() -> None:
 # A broken number of observations is drawn as the next whole one.
 @pytest.mark.parametrize(("weight", "band"), [(18.0, "consistency"), (17.4, "consistency"), (17.4, "confidence")])
 def test_bands_are_quantiles_of_binomial_draws(weight: float, band: Any) -> None:
-    y, s = [1, 0, 0, 0, 1, 1, 1, 0], np.repeat([0.2, 0.9], 4)
-    curve = corp_curve(y, s, sample_weight=np.full(8, weight / 4), level=0.6, band=band, n_resamples=200)
-    chance, around = ((0.2, 0.9), "diagonal") if band == "consistency" else ((0.25, 0.75), "curve")
-    assert (curve.level, curve.around) == (0.6, around)
-    np.testing.assert_allclose(curve.at, [0.2, 0.9])
-    np.testing.assert_allclose(curve.low, binom.ppf(0.2, 18, chance) / 18)
-    np.testing.assert_allclose(curve.high, binom.ppf(0.8, 18, chance) / 18)
+    y, s = [1, 0, 0, 0, 1, 1, 1, 0], np.repeat([0.2, 0.8], 4)
+    curve = corp_curve(y, s, sample_weight=np.full(8, weight / 4), level=0.2, band=band, n_resamples=200)
+    chance, around = ((0.2, 0.8), "diagonal") if band == "consistency" else ((0.25, 0.75), "curve")
+    assert (curve.level, curve.around) == (0.2, around)
+    np.testing.assert_allclose(curve.at, [0.2, 0.8])
+    np.testing.assert_allclose(curve.low, binom.ppf(0.4, 18, chance) / 18)
+    np.testing.assert_allclose(curve.high, binom.ppf(0.6, 18, chance) / 18)
 
 
 def test_bands_of_groups_are_quantiles_of_signs() -> None:

@@ -66,3 +66,23 @@ def test_votes_are_counted_in_partitions() -> None:
     votes = np.random.default_rng(0).integers(0, 3, p.shape) + np.eye(3)[y]
     parts = [da.from_array(array, chunks=(100, 3)) for array in (votes, p)]
     assert evaluate(*parts, ["log_loss"]) == pytest.approx(evaluate(votes, p, ["log_loss"]))
+
+
+@pytest.mark.parametrize("chunk", [200, 45])
+def test_probabilities_of_one_class_in_two_partitions_and_in_nine(chunk: int) -> None:
+    p, y = sharpened(400, 2)
+    labels = np.array(["no", "yes"])[y]
+    expected = evaluate(labels, p, ["log_loss", "accuracy"])
+    for scores in (p[:, 1], p[:, 1:]):
+        parts = [da.from_array(labels, chunks=chunk), da.from_array(scores, chunks=(chunk, 1)[: scores.ndim])]
+        assert evaluate(*parts, ["log_loss", "accuracy"]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_partitions_cannot_have() -> None:
+    p, y = sharpened(40, 2)
+    parts = [da.from_array(y, chunks=20), da.from_array(p, chunks=(20, 2))]
+    for options in ({"groups": np.arange(40) // 2}, {"blocks": 2}):
+        with pytest.raises(ValueError, match="groups and blocks work with arrays"):
+            evaluate(*parts, **options)
+    with pytest.raises(ValueError, match=r"No partition holds a row\."):
+        evaluate(*(part[:0] for part in parts))

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binomtest, t
 
 import calibrant.metrics
+from calibrant.inputs.top_k import TopK
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import Estimate, Running, RunningMetrics, confidence_interval, evaluate
 from calibrant.metrics.running import Sums
@@ -356,3 +357,12 @@ def test_errors_of_batches_name_the_batch() -> None:
         where = r"in row 333 \(batch 3, which starts at row 300\)"
         with pytest.raises(ValueError, match=f"{words}.* appear was 7, {where}"):
             evaluate(lambda: iter(batches), classes=classes)
+
+
+def test_rows_in_parts_have_their_groups_elsewhere() -> None:
+    p, y = sharpened(40, 3)
+    top = TopK(np.log(p), np.tile(np.arange(3), (40, 1)), 3)
+    for given in ([lambda: iter([(p, y)])], [y, top]):
+        for options in ({"groups": np.arange(40) // 2}, {"blocks": 2}):
+            with pytest.raises(ValueError, match=r"pass them to RunningMetrics\.update"):
+                evaluate(*given, **options)

@@ -156,7 +156,7 @@ def calibration_belt(
     curve, spread = rows @ beta, np.sqrt(quantile * np.einsum("ij,jk,ik->i", rows, covariance, rows))
     test = _test(data, shown, x, most)
     at, low, high = expit(centre + width * place), expit(curve - spread), expit(curve + spread)
-    if test.p_value > 1 - level:
+    if test.p_value + level > 1:
         low, high = np.minimum(low, at), np.maximum(high, at)
     return ReliabilityCurve(
         maker="belt",
