@@ -375,6 +375,19 @@ def test_ends_of_the_interval_of_groups_are_those_of_students_t() -> None:
         assert SlopeScore(model.scores(at)).signed() == pytest.approx(sign * quantile, abs=1e-3)
 
 
+def test_an_interval_of_few_observations_may_end_at_the_slope_and_one_of_none_is_wide() -> None:
+    model = LinearRecalibration(Sample(*sharpened(10, 3, 1.0, 9)))
+    fitted = model.fit()
+    assert SlopeScore(model.scores(fitted)).signed() < -1.96  # the fitted slope is mostly bias
+    found = slope_interval(model, fitted, 0.95)
+    assert found.low < found.value == found.high
+    at = model.fit(slope=False, start=np.append(fitted[:-1], found.low))
+    assert SlopeScore(model.scores(at)).signed() == pytest.approx(1.959964, abs=1e-3)
+    model = LinearRecalibration(Sample(np.full((6, 2), 0.5), np.tile([0, 1], 3)))
+    nothing = slope_interval(model, model.fit(), 0.95)
+    assert -1e8 < nothing.low < -1e6 < nothing.value == 1.0 < 1e6 < nothing.high < 1e8
+
+
 def votes(k: int, direction: float) -> tuple[Sample, np.ndarray]:
     """Very many observations, about as often of each class as predicted, and other predictions of the same rows."""
     rng = np.random.default_rng(k)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from calibrant import metrics
-from calibrant.metrics import CalibrationTest, ValidationTable, validation_table
-from calibrant.metrics.validation import MEASURES, TESTS
+from calibrant.metrics import CalibrationTest, Estimate, ValidationTable, validation_table
+from calibrant.metrics.validation import MEASURES, TESTS, ValidationRow
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -67,6 +67,41 @@ def test_calibrated_predictions() -> None:
     assert found["AUROC"].says == found["Gini"].says == "ranks better than chance"
     assert found["Brier skill score"].says == "better than the class frequencies"
     assert found["ICI"].says == f"off by {found['ICI'].value:.3g} on average, chance included"
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "said"),
+    [
+        ("AUROC", 0.51, 0.9, "ranks better than chance"),
+        ("AUROC", 0.5, 0.9, "not enough evidence that it ranks at all"),
+        ("AUROC", 0.1, 0.5, "not enough evidence that it ranks at all"),
+        ("AUROC", 0.1, 0.49, "ranks worse than chance"),
+        ("Gini", 0.01, 0.4, "ranks better than chance"),
+        ("Brier skill score", 0.01, 0.4, "better than the class frequencies"),
+        ("scaled Brier score", -0.4, -0.01, "worse than their mean"),
+        ("scaled Brier score", np.nan, np.nan, "unknown: too few observations"),
+        ("KS", 0.1, 0.2, "the best cut-off separates a class from the rest by 0.123"),
+    ],
+)
+def test_what_an_interval_says(name: str, low: float, high: float, said: str) -> None:
+    assert MEASURES[name][2](Estimate(0.12345, low, high, 0.95)) == said
+
+
+def test_quantiles_of_the_calibration_index_are_those_of_their_names() -> None:
+    options = {name: MEASURES[name][1].get("quantile") for name in ("ICI", "E50", "E90", "Emax")}
+    assert options == {"ICI": None, "E50": 0.5, "E90": 0.9, "Emax": 1.0}
+
+
+def test_the_table_as_text_leaves_out_what_is_unknown() -> None:
+    rows = (
+        ValidationRow("a test", 3.14159, np.nan, np.nan, 0.25, "nothing", "here"),
+        ValidationRow("a measure", 0.5, 0.123456, 0.9, np.nan, "something", "there"),
+    )
+    assert ValidationTable(rows, 0.9).table() == [
+        ["", "value", "90% interval", "p-value", "what it says", "where it misleads"],
+        ["a test", "3.142", "", "0.25", "nothing", "here"],
+        ["a measure", "0.5", "0.1235 to 0.9", "", "something", "there"],
+    ]
 
 
 @pytest.mark.parametrize(
