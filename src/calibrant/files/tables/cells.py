@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from calibrant.inputs.class_columns import label_text
 from calibrant.inputs.rows import are_percentages, whole_of_probabilities
 from calibrant.inputs.words import HintedError, RequestError, UnknownLabelError
 from calibrant.typing import AnyArray, Label
+
+if TYPE_CHECKING:
+    from pyarrow import Array
 
 #: Spellings of a missing number in text, besides the empty cell.
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-nan"}
@@ -36,7 +39,7 @@ class NumberStyle:
         """Whether numbers are written in another way than most programs do."""
         return self.decimal != "." or self.percent_sign
 
-    def text(self, numbers: object) -> Any:
+    def text(self, numbers: object) -> Array:
         """An Arrow column of numbers as text in this style."""
         text = compute.cast(numbers, pa.string())
         if self.decimal != ".":
@@ -44,7 +47,7 @@ class NumberStyle:
         return compute.binary_join_element_wise(text, "%", "") if self.percent_sign else text
 
 
-def to_numbers(column: Any, decimal: str = ".") -> AnyArray:
+def to_numbers(column: Array, decimal: str = ".") -> AnyArray:
     """Numbers of an Arrow column, NaN where there is none; float32 and narrower stay so, the rest becomes float64.
 
     Text may have another decimal mark, and a percent sign: `12.3%` is 0.123.
@@ -75,7 +78,7 @@ def several_numbers(columns: Sequence[object], decimal: str = ".") -> AnyArray:
     return np.column_stack([to_numbers(column, decimal) for column in columns])
 
 
-def unreadable(column: Any, row: int, decimal: str = ".") -> str | None:
+def unreadable(column: Array, row: int, decimal: str = ".") -> str | None:
     """The text of a cell that is no number, empty if it is missing; `None` of a number."""
     column = decoded(column.slice(row, 1))
     if not is_text(column) or _number(text := column[0].as_py(), decimal) is not None:
@@ -98,7 +101,7 @@ def read_number(text: str) -> float:
     return float(text)
 
 
-def decoded(column: Any) -> Any:
+def decoded(column: Array) -> Array:
     """An Arrow column with plain values for categories, and text for bytes."""
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     if not is_bytes(column.type):
@@ -115,7 +118,7 @@ def is_bytes(kind: object) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def is_text(column: Any) -> bool:
+def is_text(column: Array) -> bool:
     """Whether an Arrow column holds text."""
     kind = column.type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
@@ -160,7 +163,7 @@ def measured(
     return style, values
 
 
-def cast_text(column: object, kind: object, refusal: HintedError) -> Any:
+def cast_text(column: object, kind: object, refusal: HintedError) -> Array:
     """An Arrow column cast to the text type `kind`; `refusal` is raised if it cannot be text."""
     try:
         return compute.cast(column, kind)
@@ -169,7 +172,7 @@ def cast_text(column: object, kind: object, refusal: HintedError) -> Any:
         raise refusal from error
 
 
-def to_text(column: Any) -> Any:
+def to_text(column: Array) -> Array:
     """An Arrow column of labels, groups or segments as text; Booleans as Python writes them."""
     column = stripped(column)
     if pa.types.is_boolean(column.type):
@@ -178,13 +181,13 @@ def to_text(column: Any) -> Any:
     return cast_text(column, pa.string(), refusal)
 
 
-def stripped(column: object) -> Any:
+def stripped(column: object) -> Array:
     """Plain values of an Arrow column; blanks around texts do not count, as around the names of columns."""
     column = decoded(column)
     return compute.utf8_trim_whitespace(column) if is_text(column) else column
 
 
-def to_cells(column: Any) -> list[Any]:
+def to_cells(column: Array) -> list[Label]:
     """Cells of a column of segments as Python objects: floating-point numbers and times as such, all others as text."""
     column = decoded(column)
     # Arrow writes 0.00001 where Python, whose texts levels are, writes 1e-05, and midnight with all its zeros.
@@ -214,13 +217,13 @@ def group_codes(column: object) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     return np.array(numbers, dtype=np.int64)[places], np.array(texts.dictionary.to_pylist())[places] == ""
 
 
-def read_labels(column: object) -> list[Any]:
+def read_labels(column: object) -> list[Label]:
     """Different labels of an Arrow column, without missing ones."""
     labels = stripped(column).unique().to_pylist()
     return [label for label in labels if label is not None and label != "" and label == label]
 
 
-def label_codes(column: Any, classes: Sequence[Label]) -> NDArray[np.int64]:
+def label_codes(column: Array, classes: Sequence[Label]) -> NDArray[np.int64]:
     """Position of each label among the classes, -1 for missing and unknown ones."""
     place = {label_text(label): number for number, label in enumerate(classes)}
     column = stripped(column)
@@ -240,7 +243,7 @@ def missing_cells(column: object) -> NDArray[np.bool_]:
     return np.asarray(compute.is_in(texts, pa.array(["", "nan", "NaN"])).to_numpy(zero_copy_only=False))
 
 
-def to_dates(column: Any) -> NDArray[np.datetime64]:
+def to_dates(column: Array) -> NDArray[np.datetime64]:
     """The days of an Arrow column of dates, times or texts that begin with a date such as 2026-03-14; else NaT.
 
     >>> to_dates(pa.array(["2026-03-14 10:30", "2026-03", "14 March"])).tolist()

@@ -17,7 +17,7 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from calibrant.files.tables.table import CHUNK_ROWS, LONGEST_LINE, Batch, Table,
 from calibrant.optional import require
 from calibrant.text_table import list_names
 from calibrant.typing import AnyArray
+
+if TYPE_CHECKING:
+    from pyarrow import Array, RecordBatch
 
 #: What the matrix of an npy file, which has no names in it, is called.
 NPY_NAME = "p"
@@ -45,7 +48,7 @@ class RecordTable(Table):
             raise TableError(f"{self.name} is damaged: {error}") from error
 
     @abstractmethod
-    def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def _record_batches(self, columns: list[str] | None) -> Iterator[RecordBatch]:
         """Arrow record batches with these columns, or with all of them."""
 
 
@@ -62,7 +65,7 @@ class ParquetTable(RecordTable):
         except (pa.ArrowException, ValueError, OSError) as error:
             raise TableError(f"{self.name} is not a parquet file, or is damaged: {error}") from error
 
-    def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def _record_batches(self, columns: list[str] | None) -> Iterator[RecordBatch]:
         return iter(self._file.iter_batches(batch_size=CHUNK_ROWS, columns=columns))
 
 
@@ -79,7 +82,7 @@ class FeatherTable(RecordTable):
         except (pa.ArrowException, ValueError, OSError) as error:
             raise TableError(f"{self.name} is not a feather (Arrow IPC) file, or is damaged: {error}") from error
 
-    def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def _record_batches(self, columns: list[str] | None) -> Iterator[RecordBatch]:
         for number in range(self._file.num_record_batches):
             whole = self._file.get_batch(number)
             whole.validate(full=True)  # offsets of damaged text would point outside of the file
@@ -121,7 +124,7 @@ class ArrayTable(RecordTable):
         self.columns.append(str(path))
         return str(path)
 
-    def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def _record_batches(self, columns: list[str] | None) -> Iterator[RecordBatch]:
         place = {column: (name, number) for name, names in self.layout.items() for number, column in enumerate(names)}
         names = self.columns if columns is None else columns
         for start in range(0, self.n_rows or 0, CHUNK_ROWS):
@@ -166,7 +169,7 @@ class ValueTable(Table):
             yield Batch(pa.RecordBatch.from_arrays(cells, names=names), np.array([number for number, _ in part]))
 
 
-def _column(values: Sequence[object]) -> Any:
+def _column(values: Sequence[object]) -> Array:
     """An Arrow column; values of several types become text."""
     try:
         return pa.array(values)

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from calibrant.files.tables.table import Table, TableError, compute, file_format
 from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 from calibrant.typing import AnyArray
+
+if TYPE_CHECKING:
+    from pyarrow import Array, RecordBatch, RecordBatchFileWriter, Schema
+    from pyarrow.parquet import ParquetWriter
 
 
 class TableWriter(ABC):
@@ -108,7 +112,7 @@ class CsvWriter(TableWriter):
         self._delimiter = delimiter
         self._started = False
 
-    def write(self, data: Any) -> None:
+    def write(self, data: RecordBatch) -> None:
         names = data.schema.names
         if not self._started:
             self._stream.write((self._delimiter.join(map(self._quoted, names)) + "\n").encode())
@@ -121,7 +125,7 @@ class CsvWriter(TableWriter):
         special = any(mark in text for mark in (self._delimiter, '"', "\n", "\r"))
         return '"' + text.replace('"', '""') + '"' if special else text
 
-    def _text(self, column: Any, name: str) -> Any:
+    def _text(self, column: Array, name: str) -> Array:
         refusal = TableError(f"the column {name!r} of type {column.type} cannot be written as CSV")
         text = compute.fill_null(cast_text(column, pa.large_string(), refusal), "")
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
@@ -132,7 +136,7 @@ class CsvWriter(TableWriter):
         return compute.if_else(special, _joined('"', compute.replace_substring(text, '"', '""'), '"'), text)
 
 
-def _joined(*parts: object, by: str = "") -> Any:
+def _joined(*parts: object, by: str = "") -> Array:
     """Texts put together cell by cell; a plain text is the same in every row."""
     kind = pa.large_string()
     return compute.binary_join_element_wise(
@@ -148,7 +152,7 @@ class JsonLinesWriter(TableWriter):
             self._stream.write((json.dumps(row, ensure_ascii=False, default=str) + "\n").encode())
 
 
-def _plain_rows(data: Any, kind: str) -> Any:
+def _plain_rows(data: RecordBatch, kind: str) -> list[dict[str, object]]:
     """Rows as Python values, without NaN and infinities; bytes become the text that they are, or are refused."""
     columns = list(data.columns)
     for number, field in enumerate(data.schema):
@@ -170,7 +174,7 @@ class ExcelWriter(TableWriter):
         self._sheet = self._book.create_sheet("predictions")
         self._rows = 0
 
-    def write(self, data: Any) -> None:
+    def write(self, data: RecordBatch) -> None:
         rows = [list(row.values()) for row in _plain_rows(data, "xlsx")]
         if not self._rows:
             rows = [data.schema.names, *rows]
@@ -180,7 +184,7 @@ class ExcelWriter(TableWriter):
         for row in rows:
             self._sheet.append([self._cell(value) for value in row])
 
-    def _cell(self, value: object) -> Any:
+    def _cell(self, value: object) -> object:
         if value is None or isinstance(value, (bool, int, float)):
             return value
         text = require("openpyxl.cell.cell", extra="excel")
@@ -201,10 +205,10 @@ class ArrowWriter(TableWriter):
     def __init__(self, stream: IO[bytes], kind: str, *, decode: bool = False) -> None:
         super().__init__(stream)
         self._kind, self._decode = kind, decode
-        self._writer: Any = None
-        self._schema: Any = None
+        self._writer: ParquetWriter | RecordBatchFileWriter | None = None
+        self._schema: Schema | None = None
 
-    def write(self, data: Any) -> None:
+    def write(self, data: RecordBatch) -> None:
         if self._decode:
             data = _without_dictionaries(data)
         if self._writer is None:
@@ -215,7 +219,7 @@ class ArrowWriter(TableWriter):
         except pa.ArrowInvalid as error:
             raise TableError(f"a column changes its type within the file: {error}; write CSV or JSON Lines") from error
 
-    def _start(self, schema: Any) -> Any:
+    def _start(self, schema: Schema) -> ParquetWriter | RecordBatchFileWriter:
         if self._kind == "parquet":
             # Looking for repeated numbers takes longer than writing them, and calibrated ones hardly repeat.
             repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
@@ -227,7 +231,7 @@ class ArrowWriter(TableWriter):
             self._writer.close()
 
 
-def _without_dictionaries(data: Any) -> Any:
+def _without_dictionaries(data: RecordBatch) -> RecordBatch:
     """Categories as plain values: an IPC file allows one dictionary per column, but chunks may have several."""
     columns = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in data.columns]
     fields = [field.with_type(column.type) for field, column in zip(data.schema, columns)]
@@ -270,7 +274,7 @@ class ArrayWriter(TableWriter):
         self._stream.write(buffer.getbuffer())
 
 
-def _as_array(column: Any, name: str) -> AnyArray:
+def _as_array(column: Array, name: str) -> AnyArray:
     array: AnyArray = column.to_numpy()
     if array.dtype.kind == "O":
         # Text; without this NumPy would have to pickle it.
