@@ -9,8 +9,8 @@ at random with the given seed and the same number in every room, and runs the te
 specific first (those that run the fewest lines), up to `--seconds` of tests. A mutant that no test notices is printed
 as a survivor: it needs a test, or shows code that can go. Compiled functions are not traced: for them, and for lines
 that no test runs by itself, as on import or while numba compiles, all tests that run any line of the file are
-candidates, then those of the room. A process that a mutant crashes has noticed it. Files that need
-torch or Dask are left out: `make test` runs without them.
+candidates, then those of the room. A process that a mutant crashes has noticed it. Files that need torch or Dask are
+left out: `make test` runs without them.
 
 Nothing on disk changes: each mutant lives in a process forked from one that has imported all other packages, where
 the changed text is imported in place of the file. A test that starts another Python does not see the change there.

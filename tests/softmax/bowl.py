@@ -14,6 +14,7 @@ class Bowl:
 
     precision, in_memory, total_weight, curvature_share = 2.0**-52, True, 1.0, 1.0
     rough: Any = None
+    narrow: Bowl | None = None
 
     def __init__(
         self, shape: tuple[int, int], function: Any, *, n_rows: int = 1000, error: float = 1.0, change: float = 50.0
@@ -24,8 +25,8 @@ class Bowl:
         self.function, self.error, self.change = function, error, change
         self.visited, self.shares, self.products, self.made = list[float](), list[float](), 0, list[str]()
 
-    def single_precision(self) -> None:
-        return None
+    def single_precision(self) -> Bowl | None:
+        return self.narrow
 
     def largest_change(self, theta: np.ndarray) -> float:
         return self.change * float(np.max(np.abs(theta)))

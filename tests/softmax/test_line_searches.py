@@ -57,14 +57,17 @@ def test_coefficients_that_belong_at_zero_may_go_there_alone() -> None:
     assert moved is None
 
 
-@pytest.mark.parametrize(("rise", "expected"), [(0.8e-14, 1.0), (1.5e-14, 0.0)])
-def test_rounding_of_the_objective_is_forgiven(rise: float, expected: float) -> None:
+@pytest.mark.parametrize(
+    ("rise", "slope", "expected"), [(0.8e-14, -1e-30, 1.0), (1.5e-14, -1e-30, 0.0), (1e-5, 0.4, 0.0)]
+)
+@pytest.mark.parametrize("longest", [1.0, 4.0])
+def test_only_rounding_of_the_objective_is_forgiven(rise: float, slope: float, expected: float, longest: float) -> None:
     def at(t: np.ndarray, dense: bool) -> SimpleNamespace:
-        return SimpleNamespace(loss=1.0 + rise * (t[0, 0] > 0.0), gradient=lambda: np.full((1, 1), -1e-30))
+        return SimpleNamespace(loss=1.0 + rise * (t[0, 0] > 0.0), gradient=lambda: np.full((1, 1), slope))
 
     problem, none = cast(Any, SimpleNamespace(at=at)), NoPenalty((1, 1))
     theta = np.zeros((1, 1))
-    t, _ = _line_search(problem, none, theta, theta + 1.0, evaluate(problem, none, theta), 1.0)
+    t, _ = _line_search(problem, none, theta, theta + 1.0, evaluate(problem, none, theta), longest)
     assert t == expected
 
 

@@ -85,12 +85,12 @@ def test_a_step_is_tried_on_some_rows_tilted_to_the_slope_of_all(bend: float, ex
     """Where all rows fall by one per step, and the sample bends, the gain must be 1e-4 of what the slope promises."""
 
     def at(theta: np.ndarray) -> SimpleNamespace:
-        loss = (bend - 0.5) * float(theta[0, 0]) ** 2 / 2.0
-        return SimpleNamespace(loss=loss, gradient=lambda: (bend - 0.5) * theta)
+        second = bend / 4.0 - 0.5
+        return SimpleNamespace(loss=second * float(theta[0, 0]) ** 2 / 2.0, gradient=lambda: second * theta)
 
     sample, ridge = cast(Any, SimpleNamespace(at=at)), Ridge(np.full((1, 1), 0.25))
     for start in (0.0, 0.5):
-        found = _tried_on_some(sample, ridge, np.full((1, 1), start), np.ones((1, 1)), -1.0)
+        found = _tried_on_some(sample, ridge, np.full((1, 1), start), np.full((1, 1), 2.0), -1.0)
         assert found == expected  # the largest t with bend t² / 2 − t <= −1e-4 t
 
 
@@ -167,6 +167,9 @@ def test_no_step_moves_a_logit_too_far() -> None:
         problem = Bowl((1, 5), square)
         newton(problem, Ridge(np.full((1, 5), 1e-9)), start)
         assert problem.visited[1] == pytest.approx(second, abs=1e-6)
+    short = Bowl((1, 5), square, change=1.0)
+    newton(short, Ridge(np.full((1, 5), 1e-9)))
+    assert short.visited[1] == pytest.approx(3.0)
 
 
 def test_steps_towards_an_optimum_far_away_become_longer() -> None:
@@ -212,6 +215,9 @@ def test_iterations_are_counted_and_end_at_the_most() -> None:
             assert not found.converged
             assert found.objective == pytest.approx(float(np.sum(np.cosh(found.theta))) + penalty.value(found.theta))
             assert np.isnan(found.gap) != np.isnan(found.residual)
+            if not penalty.certifies:  # what a step would gain on the quadratic model
+                t = found.theta
+                assert found.residual == pytest.approx(float(np.sum(np.sinh(t) ** 2 / np.cosh(t))) / 2.0)
         problem.visited.clear()
         problem.made.clear()
         found = newton(problem, penalty, 1.5)
@@ -263,3 +269,29 @@ def test_a_preconditioner_is_kept_until_it_takes_too_many_products(
         # Factors are used as they are when they are new, and counted from the next step on.
         expected = 1 if steps == patience else 3 if made == "all" else 5
         assert problem.made == [made] * expected
+
+
+def test_the_sample_grows_to_all_rows_and_where_a_step_was_far_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    goals: list[float] = []
+    conjugate = newton_module._conjugate_gradients
+    monkeypatch.setattr(newton_module, "_conjugate_gradients", lambda *a: goals.append(a[4]) or conjugate(*a))
+    problem = Bowl((1, 60), square, n_rows=5000, error=20.0, change=0.0)
+    newton(problem, Ridge(np.full((1, 60), 1e-12)), -1e4, tol=1e-3)
+    assert problem.shares == pytest.approx([0.16, 0.32, 0.64])
+    factors = [goal / (60.0 * (at - 3.0) ** 2) for goal, at in zip(goals[:4], problem.visited)]
+    assert factors == pytest.approx([0.3e-3, 0.3e-3, 0.3e-3, 1e-3], rel=1e-3)
+    long = Bowl((1, 60), square, n_rows=10**6, error=0.1, change=0.0)  # ten times too long: an eighth is taken
+    newton(long, Ridge(np.full((1, 60), 1e-9)), max_iter=2)
+    assert long.visited[3:5] == pytest.approx([7.5, 3.75], abs=1e-3)
+    assert [16 * share for share in long.shares] == [1, 2]
+
+
+@pytest.mark.parametrize(("tol", "visited"), [(1e-5, [2.01]), (2e-6, [2.01, 2.0])])
+def test_the_last_step_in_single_precision_is_judged_in_double(tol: float, visited: list[float]) -> None:
+    """A step leaves a fiftieth of the gap: if that is enough, only double precision looks at where it ends."""
+    problem, penalty = Bowl((1, 60), square), Ridge(np.full((1, 60), 0.5))
+    problem.narrow = Bowl((1, 60), square)  # the gap is 0.027, the objective 180
+    found = newton(problem, penalty, 2.01, tol=tol)
+    assert problem.narrow.visited == pytest.approx(visited)
+    assert problem.visited == pytest.approx([2.0])
+    assert (found.n_iter, found.converged) == (1, True)

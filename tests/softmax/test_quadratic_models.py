@@ -275,3 +275,16 @@ def test_few_parameters_in_memory_have_a_dense_model() -> None:
 
     assert chosen(128, True) is DenseGroupModel
     assert chosen(129, True) is chosen(20, False) is GroupModel
+
+
+def test_a_round_ends_after_two_hundred_products() -> None:
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(24, 24)))[0]
+    model: Any = Model(basis @ np.diag(np.geomspace(1e-15, 1.0, 24)) @ basis.T, (4, 6))
+    model.class_blocks = lambda: np.tile(np.eye(6), (4, 1, 1))
+    penalty = GroupLasso(np.full((4, 6), 1e-16), GROUPS)
+    groups, x = GroupModel(penalty), np.ones((4, 6))
+    groups.settled[:] = True
+    groups.point, groups.added, groups.parts = model, 0.0, model.class_blocks()
+    groups._step(x, 1e-6 * rng.normal(size=(4, 6)), penalty.norms(x), 0.0)
+    assert groups.products == 200

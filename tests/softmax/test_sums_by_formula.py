@@ -32,6 +32,14 @@ def test_probabilities_are_exact_to_a_few_last_digits(dtype, rtol):
     assert loss == pytest.approx(np.exp(distance).sum(), rel=1e-6, abs=3001 * rtol)
 
 
+@pytest.mark.parametrize(("dtype", "least"), [(np.float64, -708.0), (np.float32, -87.0)])
+def test_probabilities_end_where_numbers_do(dtype, least):
+    z = np.zeros((2, 4), dtype=dtype)
+    z[1] = least + 0.5, least - 0.5, 2.0 * least, -1e30
+    softmax_loss(z, np.zeros(4, dtype=np.int64), np.ones(4, dtype=dtype))
+    np.testing.assert_allclose(z[1], np.exp(least + np.array([0.5, 0.0, 0.0, 0.0])), rtol=1e-6)
+
+
 def test_logarithms_are_exact_to_a_few_last_digits():
     x = np.concatenate([np.geomspace(1e-290, 1e290, 2000), np.linspace(0.5, 2.0, 1001), [0.0, 1e-300]])
     found = x.copy()
@@ -302,6 +310,11 @@ def test_steps_that_are_too_long_are_damped_and_end():
     )
     assert parabola.decrement == pytest.approx(9.0)  # all that there is to gain
     assert parabola.step == pytest.approx([-3.0])
+    for options, share in (({}, 1.0), ({"moments": 4.0}, 4.0)):  # where nothing bends, a step stays small
+        flat = damped_newton(
+            lambda t: (0.0, np.array([1e-20]), np.zeros((1, 1))), np.zeros(1), enough=lambda at: True, **options
+        )
+        assert flat.step == pytest.approx([-1e-7 / share])
     assert more_damping(0.0) == 1e-6
     assert more_damping(1.0) == 100.0
     assert less_damping(1.0) == 0.1

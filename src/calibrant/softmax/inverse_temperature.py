@@ -3,8 +3,7 @@
 The mean log loss is convex in ``α``; Newton's method in ``log α``, safeguarded by a bracket, finds the root of its
 derivative ``mean_i(Σ_j x_ij S(α x_i)_j − x_i,y_i)`` in a handful of passes over the data. The change of the
 curvature from step to step gives the third derivative; with it and a start from some of the rows two passes over all
-rows are enough. A prior on
-``log α`` can add a second minimum near 1, so that its search starts from the best of a grid.
+rows are enough. A prior on ``log α`` can add a second minimum near 1, so its search starts from the best of a grid.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _curvature_share(problem: SoftmaxProblem, penalty: Ridge) -> float:
     if penalty.certifies and _is_large(problem) and not _is_cheap(problem):
         rows = _ROWS_PER_FEATURE * max(problem.n_shared, problem.n_classes)
         share = float(np.clip(rows / problem.n_rows, _LEAST_SHARE, _MOST_SHARE))
-        share = min(max(share, _LEAST_ROWS / problem.n_rows), 1.0)
+        share = max(share, _LEAST_ROWS / problem.n_rows)
     return min(share, problem.curvature_share)
 
 

@@ -175,8 +175,8 @@ def newton_search(
     start: FloatArray,
     *,
     enough: Callable[[NewtonMinimum], bool],
+    moments: FloatArray | float,
     max_iter: int = 100,
-    moments: FloatArray | float = 1.0,
 ) -> Generator[FloatArray, Answer, NewtonMinimum]:
     """`damped_newton` as a search: it yields points and is sent value, gradient and Hessian there."""
     theta = start
