@@ -182,7 +182,7 @@ def design_effects_by_hand(data: Sample) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("rate", [0.9, 0.1])
+@pytest.mark.parametrize("rate", [0.9, 0.1, 0.001])
 @pytest.mark.parametrize("alike", [0.9, 0.2])
 def test_design_effects_by_hand(rate: float, alike: float) -> None:
     rng = np.random.default_rng(4)
@@ -194,12 +194,16 @@ def test_design_effects_by_hand(rate: float, alike: float) -> None:
     expected = design_effects_by_hand(data)
     assert max(expected) > 1
     np.testing.assert_allclose(design_effects(data), expected, rtol=1e-12)
+    mostly = Sample(np.full((60, 2), 0.5), np.minimum(np.arange(60), 1), data.counts, groups)  # one row is not of 1
+    np.testing.assert_allclose(design_effects(mostly), design_effects_by_hand(mostly), rtol=1e-12)
 
 
-def test_a_design_effect_is_at_least_one() -> None:
+def test_a_design_effect_is_at_least_one_and_at_most_that_of_copies() -> None:
     data = grouped(np.full(10, 0.5), np.zeros(10), 2)
     for variance, effect in ((0.2, 1.0), (0.07, (4 * 2 + 10 * 0.1 / 0.07) / 14), (0.0, 2.0)):
         assert design_effect(data, np.full(10, 0.1), variance) == pytest.approx(effect)
+    some = Sample(data.proba[:5], data.y[:5], groups=np.array([0, 0, 1, 2, 3]))
+    assert design_effect(some, np.ones(4), 0.1) == pytest.approx((4 + 1 + 1 + 1) / 5)
     light = Sample(data.proba, data.y, np.full(20, 0.1), data.groups)
     np.testing.assert_array_equal(design_effects(light), 1.0)
 

@@ -9,7 +9,13 @@ from scipy.special import betainc
 from scipy.stats import binom, kstest, norm
 
 from calibrant.metrics import calibration_in_the_large, confidence_interval, positive_gap
-from calibrant.metrics.frequencies import binned_coins, class_frequencies, count_p_values, design_effects
+from calibrant.metrics.frequencies import (
+    binned_coins,
+    class_frequencies,
+    count_p_values,
+    design_effects,
+    gap_of_ratio,
+)
 from calibrant.sample import Sample
 from tests.samples import sharpened
 
@@ -119,8 +125,10 @@ def wilson_by_search(f: float, n: float, level: float) -> list[float]:
     return [brentq(lambda o: (f - o) ** 2 - z**2 * o * (1 - o) / n, *pair, xtol=1e-14) for pair in ends]
 
 
-# What is left to chance: that of the predictions, that which labels show, or one row that turns out otherwise.
-@pytest.mark.parametrize(("two", "rate"), [((0.1, 0.6), 0.3), ((0.1, 0.6), 0.9), ((0.001, 0.98), 0.0)])
+# What is left to chance: that of the predictions, that which labels show, all, or one row that turns out otherwise.
+@pytest.mark.parametrize(
+    ("two", "rate"), [((0.1, 0.6), 0.1), ((0.05, 0.9), 0.1), ((0.1, 0.6), 0.9), ((0.001, 0.98), 0.0)]
+)
 @pytest.mark.parametrize("size", [1, 3])
 def test_intervals_of_counts_are_wilsons_with_what_is_left_to_chance(
     two: tuple[float, float], rate: float, size: int
@@ -141,6 +149,9 @@ def test_intervals_of_counts_are_wilsons_with_what_is_left_to_chance(
         ends = wilson_by_search(each @ hit / each.sum(), each.sum() / left / effects[column], 0.9)
         assert found.ratio[column] == pytest.approx(expected / (each @ hit))
         assert (found.high[column], found.low[column]) == pytest.approx([share / end for end in ends], rel=1e-9)
+        gap = gap_of_ratio(found, column)
+        gaps = [share - each @ hit / each.sum(), share - ends[1], share - ends[0]]
+        assert (gap.value, gap.low, gap.high, gap.level) == pytest.approx((*gaps, 0.9), abs=1e-9)
         one = coins[column : column + 1], np.array([each @ hit])
         p_values = [count_p_values(*one, effect)[0] for effect in (1.0, effects[column])]
         assert found.p_value[column] == pytest.approx(max(p_values), rel=1e-12)
