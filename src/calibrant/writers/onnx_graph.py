@@ -51,9 +51,9 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: object = np.float64,
         beside = graph.segments(Tensor(graph, "segments"))
         x = graph.join([x, graph.cast(beside, np.float64, graph.dtype)])
     p = graph.run(fitted.steps, x, fitted.width)
-    results = {"probabilities": graph.cast(graph.where_valid(p, valid), graph.dtype, outside)}
+    results = {"probabilities": graph.cast(graph.where(valid, p, np.nan), graph.dtype, outside)}
     if fitted.interval is not None:
-        ends = graph.cast(graph.where_valid(graph.run(fitted.interval, x, fitted.k), valid), graph.dtype, outside)
+        ends = graph.cast(graph.where(valid, graph.run(fitted.interval, x, fitted.k), np.nan), graph.dtype, outside)
         for name, first in (("low", 0), ("high", fitted.k)):
             results[name] = graph.columns(ends, range(first, first + fitted.k))
     outputs = [helper.make_tensor_value_info(name, code(outside), ["n", fitted.k]) for name in results]

@@ -275,10 +275,6 @@ class Graph(Operations):
         off, on = sides(self, x) if logits else (1.0 - on, on)
         return self.maximum(self.join([off, on]), self.floor), valid
 
-    def where_valid(self, x: Tensor, valid: Tensor) -> Tensor:
-        """The rows `x`, NaN where they were made of rows that are not predictions."""
-        return self.where(valid, x, np.nan)
-
     def action(self, p: Tensor, rule: CostTable, amounts: Tensor | None) -> Tensor:
         """The number of the cheapest action of each row."""
         columns = [] if amounts is None else [self.columns(amounts, [j]) for j in range(len(rule.amounts))]

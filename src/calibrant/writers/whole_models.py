@@ -183,7 +183,7 @@ def _calibrated(graph: Graph, pair: CalibratedPair, scores: Tensor) -> Tensor:
         x = graph.maximum(x, graph.floor)
     if fitted.columns is not None:
         x = graph.columns(x, fitted.columns)
-    p = graph.where_valid(graph.run(fitted.steps, x, fitted.k), valid)
+    p = graph.where(valid, graph.run(fitted.steps, x, fitted.k), np.nan)
     if fitted.k < len(classes):
         return _spread(graph, p, np.asarray(calibrator.classes_), len(classes))
     return p
