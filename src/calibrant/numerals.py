@@ -119,6 +119,15 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
 
 
+def amount(value: float, unit: str) -> str:
+    """A number of something.
+
+    >>> amount(1, "row"), amount(2070, "row"), amount(3, "class")
+    ('1 row', '2,070 rows', '3 classes')
+    """
+    return f"{count(value)} {unit}{'' if value == 1 else 'es' if unit.endswith('s') else 's'}"
+
+
 def excess(ratio: float) -> str:
     """How far a class is predicted too often or too rarely, from the ratio of expected to observed rows.
 

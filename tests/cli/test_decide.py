@@ -98,7 +98,8 @@ def test_actions_that_are_numbers_stay_numbers(tmp_path: Path) -> None:
     frame = pd.DataFrame({"p": [0.1, 0.4, 0.6, 0.9] * 5, "y": [0, 1, 0, 1] * 5})
     frame.to_parquet(tmp_path / "in.parquet")
     ok("fit", tmp_path / "in.parquet", "--label", "y", "-m", "ts", "-o", tmp_path / "map.json")
-    ok("decide", tmp_path / "map.json", tmp_path / "in.parquet", "--cost", "fp=1,fn=1", "-o", tmp_path / "out.parquet")
+    words = [tmp_path / "map.json", tmp_path / "in.parquet", "--cost", "fp=1,fn=1", "-o", tmp_path / "out.parquet"]
+    assert "20 rows decided: '0' 10 (50.0%), '1' 10 (50.0%)" in ok("decide", *words).output
     assert pd.read_parquet(tmp_path / "out.parquet")["action"].dtype == np.int64
 
 

@@ -95,6 +95,9 @@ def test_changes_in_words():
         "1,200, measured on 40 rows, 80 observations."
     )
     assert "less often" in str(Change("class", "yes", "west", 0, 9, "9 rows", 0.4, share))
+    assert "; since the first row, measured on 9 rows." in str(
+        Change("class", "yes", "west", 0, 9, "9 rows", 0.4, share)
+    )
     assert str(Change("class", "yes", "west", 0, 9, "9 rows", 0.4, share)).startswith("In the segment west, yes occurs")
     slope = Estimate(0.5, 0.4, 0.6, 0.95)
     assert str(Change("slope", None, None, 3, 9, "9 rows", 1.0, slope)) == (

@@ -471,6 +471,11 @@ def test_the_map_has_a_band_where_there_are_intervals(rare: Report) -> None:
     assert "The band and the small print" not in render(bare)
 
 
+def test_grades_and_bands_are_counted_alike() -> None:
+    said = [sections._how_many(off, 5) for off in (0, 1, 2)]
+    assert said == ["none of 5 is", "1 of 5 is", "2 of 5 are"]
+
+
 def test_dominance_in_words() -> None:
     y, p = np.repeat([0, 1], 50), np.repeat([0.2, 0.4, 0.6, 0.8], 25)
     found = murphy_diagram(y, p, np.full(100, 0.5))

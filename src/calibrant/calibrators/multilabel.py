@@ -22,7 +22,7 @@ from calibrant.calibrators.scaling.logistic import LogisticCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.label_matrix import label_matrix
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning
-from calibrant.numerals import count, percent
+from calibrant.numerals import amount, count, percent
 from calibrant.runtime import Map
 from calibrant.sample import Sample
 from calibrant.steps import Columns, Join, Scale, Step, Sum
@@ -261,8 +261,8 @@ def _sentences(calibrator: MultilabelCalibrator) -> list[str]:
     shown = np.full((1, len(labels)), 0.0 if calibrator.takes_logits else _LOOKED_AT)
     p = calibrator.to_map().predict_proba(shown)[0]
     lines = [
-        f"MultilabelCalibrator, fitted to {calibrator.fitted_to_} and {len(labels)} label"
-        f"{'' if len(labels) == 1 else 's'}, true {count(counts.min())} to {count(counts.max())} times.",
+        f"MultilabelCalibrator, fitted to {calibrator.fitted_to_} and {amount(len(labels), 'label')}, "
+        f"true {count(counts.min())} to {count(counts.max())} times.",
         f"A probability of {percent(_LOOKED_AT)} becomes {percent(float(np.median(p)))} for the median label.",
     ]
     as_is, common, own = calibrator.weights_

@@ -9,6 +9,7 @@ from calibrant.cli.labels import apply_to_labels
 from calibrant.cli.mistakes import asked
 from calibrant.cli.printing import Output, class_columns
 from calibrant.cli.reading import progress_over, reading, reading_rules
+from calibrant.numerals import amount
 
 if TYPE_CHECKING:
     from calibrant.workflows.applying import Applied
@@ -43,7 +44,7 @@ def apply(
 
         skip = table.on_error is options.OnError.skip
         rows = apply_answers(load_calibrator(calibrator), file, out.output, suffix=suffix, force=out.force, skip=skip)
-        return out.tell({"rows": rows}, [f"{out.output}: {rows:,} answers calibrated"])
+        return out.tell({"rows": rows}, [f"{out.output}: {amount(rows, 'answer')} calibrated"])
     fitted: Any = load_map(calibrator) if interval is None else None
     if fitted is None:  # intervals need more than the map
         from calibrant.confidence import check_level
@@ -57,7 +58,7 @@ def apply(
     if getattr(fitted, "independent", False):
         return apply_to_labels(calibrator, file, out, table, suffix)
     done, values = write_rows(fitted, file, out, table, renormalize, suffix=suffix, level=interval)
-    lines = [f"{out.output}: {done.rows:,} rows calibrated", class_columns(done.columns, done.classes)]
+    lines = [f"{out.output}: {amount(done.rows, 'row')} calibrated", class_columns(done.columns, done.classes)]
     out.tell({**values, "columns": dict(zip(done.columns, done.classes))}, lines)
 
 

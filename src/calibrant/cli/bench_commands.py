@@ -11,6 +11,7 @@ import typer
 
 from calibrant.cli.mistakes import asked
 from calibrant.cli.options import command, flag, option, split_names
+from calibrant.numerals import amount
 
 if TYPE_CHECKING:
     from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource
@@ -259,4 +260,4 @@ def _chosen(source: PredictionSource, *names: str | None) -> list[Experiment]:
 def _result_lines(out: Path, statuses: list[str]) -> str:
     """Where the results are, how many there are, and how many of them failed."""
     unfinished = [f"{statuses.count(s)} {s}" for s in ("failed", "timeout") if s in statuses]
-    return f"{out / 'results.parquet'}: {len(statuses)} rows" + "".join(f", {text}" for text in unfinished)
+    return f"{out / 'results.parquet'}: {amount(len(statuses), 'row')}" + "".join(f", {text}" for text in unfinished)

@@ -8,6 +8,7 @@ from calibrant.cli import options
 from calibrant.cli.apply import write_rows
 from calibrant.cli.mistakes import CommandError
 from calibrant.cli.printing import Output
+from calibrant.numerals import amount
 
 if TYPE_CHECKING:
     from calibrant.workflows.applying import Applied
@@ -59,10 +60,12 @@ def score_text(score: float, whole: float) -> str:
 def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:
     # Of many classes the actions that are none are what people look for, then the most frequent ones.
     ranked = sorted(done.actions.items(), key=lambda item: (item[0] in rule.classes, -item[1]))
-    shares = [f"{name} {count:,} ({count / done.rows:.1%})" for name, count in ranked if count]
+    # A number needs quotes beside the number of rows.
+    named = {name: name if any(map(str.isalpha, str(name))) else repr(str(name)) for name in done.actions}
+    shares = [f"{named[name]} {count:,} ({count / done.rows:.1%})" for name, count in ranked if count]
     shown = shares if len(shares) <= 8 else [*shares[:6], f"{len(shares) - 6} further actions"]
     lines = [
-        f"{output}: {done.rows:,} rows decided: {', '.join(shown)}",
+        f"{output}: {amount(done.rows, 'row')} decided: {', '.join(shown)}",
         rule.describe(),
         f"Expected cost if the probabilities are right: {done.cost / done.rows:.4g} per row, {done.cost:.6g} in all",
     ]

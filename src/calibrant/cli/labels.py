@@ -11,6 +11,7 @@ import typer
 from calibrant.cli.mistakes import CommandError
 from calibrant.cli.options import LabelledOptions, OnError, RowOptions
 from calibrant.cli.printing import Output, class_columns, print_json
+from calibrant.numerals import amount
 
 if TYPE_CHECKING:
     from calibrant.workflows.label_files import LabelFile
@@ -39,7 +40,7 @@ def _read(file: str, table: LabelledOptions, others: Mapping[str, object]) -> La
             skip_errors=table.on_error is OnError.skip,
         )
     if found.skipped:
-        typer.echo(f"Skipped {found.skipped:,} rows", err=True)
+        typer.echo(f"Skipped {amount(found.skipped, 'row')}", err=True)
     return found
 
 
@@ -54,7 +55,7 @@ def fit_labels(file: str, out: Output, table: LabelledOptions, others: Mapping[s
     out.store(calibrator)
     summary, columns = calibrator.summary().splitlines(), dict(zip(rows.labels, rows.columns))
     values = {"rows": len(rows.y), "rows_skipped": rows.skipped, "columns": columns, "summary": summary}
-    first = f"{out.output}: fitted to {calibrator.fitted_to_} and {len(rows.labels)} labels"
+    first = f"{out.output}: fitted to {calibrator.fitted_to_} and {amount(len(rows.labels), 'label')}"
     out.tell(values, [first, _columns(rows), *summary])
 
 
@@ -74,7 +75,7 @@ def evaluate_labels(
         values = {"file": file, **found.size.to_dict(), "rows_skipped": rows.skipped}
         print_json({**values, "micro": micro, "macro": found.macro, "labels": labels})
         return
-    typer.echo(f"{file}: {found.size}, {len(found.labels)} labels")
+    typer.echo(f"{file}: {found.size}, {amount(len(found.labels), 'label')}")
     typer.echo(_columns(rows))
     typer.echo(f"\n{found}")
     if level is not None:
@@ -97,7 +98,7 @@ def apply_to_labels(calibrator: str, file: str, out: Output, table: RowOptions, 
     with opened_table(file) as (opened, _):
         rows = apply_labels(fitted, opened, out.output, suffix=suffix, decimal=table.decimal, force=out.force)
     columns = dict(zip(fitted.column_names, fitted.classes))
-    out.tell({"rows": rows, "rows_skipped": 0, "columns": columns}, [f"{out.output}: {rows:,} rows calibrated"])
+    out.tell({"rows": rows, "rows_skipped": 0, "columns": columns}, [f"{out.output}: {amount(rows, 'row')} calibrated"])
 
 
 def report_labels(
@@ -111,7 +112,7 @@ def report_labels(
     rows = _read(file, table, others)
     out.write(render_labels(rows.checked(), title or Path(file).name, level).encode())
     values = {"rows": len(rows.y), "rows_skipped": rows.skipped, "labels": rows.labels}
-    out.tell(values, [f"{out.output}: report on {len(rows.y):,} rows and {len(rows.labels)} labels"])
+    out.tell(values, [f"{out.output}: report on {amount(len(rows.y), 'row')} and {amount(len(rows.labels), 'label')}"])
 
 
 def _columns(rows: LabelFile) -> str:

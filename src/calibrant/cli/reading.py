@@ -11,6 +11,7 @@ import typer
 
 from calibrant.cli.mistakes import CommandError, with_hints
 from calibrant.cli.options import LabelledOptions, OnError, split_names
+from calibrant.numerals import amount
 from calibrant.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ def reading(file: str, *, on_error: OnError = OnError.stop, **given: Any) -> Ite
     for message, *hints in reader.notes:
         typer.echo(f"Note: {with_hints(message, hints)}", err=True)
     if reader.skipped.count:
-        rows = "1 row" if reader.skipped.count == 1 else f"{reader.skipped.count:,} rows"
-        typer.echo(f"Skipped {rows}; the first is {reader.skipped.first}", err=True)
+        typer.echo(f"Skipped {amount(reader.skipped.count, 'row')}; the first is {reader.skipped.first}", err=True)
 
 
 def reading_rules(calibrator: BaseEstimator, *, renormalize: bool = False) -> dict[str, Any]:

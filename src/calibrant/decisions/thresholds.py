@@ -22,7 +22,7 @@ from calibrant.decisions.value import with_intervals
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.scalars import public
 from calibrant.metrics.views import class_view, column_of
-from calibrant.numerals import count, percent
+from calibrant.numerals import amount, percent
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
 
@@ -82,7 +82,7 @@ class ChosenThreshold:
             return f"{found} The {self.proven} asked for holds on new rows like these with {self.level} confidence."
         if self.n_alarms >= _FEW_ALARMS:
             return found
-        rests = f"{count(self.n_alarms)} alarm{'' if self.n_alarms == 1 else 's'}"
+        rests = amount(self.n_alarms, "alarm")
         low = percent(self.at_least)
         return f"{found} The precision rests on {rests}: with {self.level} confidence it is at least {low}."
 

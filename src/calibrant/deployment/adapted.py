@@ -18,7 +18,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.deployment.inputs import SMALLEST_SHARE, class_shares
 from calibrant.deployment.segments.by_segment import AfterCalibrator
 from calibrant.metrics.recalibration import resolve_calibrator
-from calibrant.numerals import percent
+from calibrant.numerals import amount, percent
 from calibrant.sample import Sample, Size
 from calibrant.steps import Normalize, Scale, Step
 from calibrant.typing import AnyArray, FloatArray
@@ -136,7 +136,7 @@ class AdaptedCalibrator(AfterCalibrator, kw_only=False):
                 line += f" ({percent(low)} to {percent(high)})"
             lines.append(line)
         left = len(change) - len(shown)
-        return "\n".join([*lines, *([f"and {left} classes that changed less"] if left else [])])
+        return "\n".join([*lines, *([f"and {amount(left, 'class')} that changed less"] if left else [])])
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

@@ -34,7 +34,7 @@ from calibrant.metrics.frequencies import design_effects
 from calibrant.metrics.hypothesis import CellResiduals, drawn_or_tail
 from calibrant.metrics.named_tests import cell_test
 from calibrant.metrics.result_types import CalibrationTest, Tabular
-from calibrant.numerals import count, number, p_text, percent
+from calibrant.numerals import amount, count, number, p_text, percent
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, Label
 
@@ -212,8 +212,8 @@ class GradeBacktest(Tabular):
         seen = int(np.sum(self.observations > 0))
         asked = f"{_ASKED[self.alternative]} cases than expected"
         lines = [
-            f"{seen} grade{'' if seen == 1 else 's'} with {count(float(self.observations.sum()))} observations: "
-            f"{count(float(self.expected.sum()))} cases expected, {count(float(self.observed.sum()))} observed "
+            f"{amount(seen, 'grade')} with {amount(float(self.observations.sum()), 'observation')}: "
+            f"{amount(float(self.expected.sum()), 'case')} expected, {count(float(self.observed.sum()))} observed "
             f"(binomial {p_text(self.total['binomial'])})."
         ]
         for light in ("red", "yellow"):

@@ -24,7 +24,7 @@ from calibrant.inputs.samples import check_sample
 from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.result_types import Tabular
 from calibrant.metrics.views import one_against_rest
-from calibrant.numerals import count, p_text, percent
+from calibrant.numerals import amount, count, p_text, percent
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
 from calibrant.threads import limited
@@ -218,7 +218,7 @@ class MasterScale(Tabular):
 
     def __repr__(self) -> str:
         ends = ", ".join(f"{name} up to {percent(end)}" for name, end in zip(self.names, self.upper[:-1]))
-        size = "1 grade" if len(self) == 1 else f"{len(self)} grades"
+        size = amount(len(self), "grade")
         return f"MasterScale of {size}: {ends}{', ' if ends else ''}{self.names[-1]} up to 100%"
 
     def to_dict(self) -> dict[str, Any]:

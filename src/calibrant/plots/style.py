@@ -210,7 +210,7 @@ def trace(curve: ReliabilityCurve) -> Trace:
 
 def _note(curve: ReliabilityCurve) -> str:
     if curve.test is not None:
-        return f"belt, {p_text(curve.test.p_value)}"
+        return f"belt, {p_text(curve.test.p_value, curve.test.n_resamples)}"
     if curve.parts:
         return f"MCB {curve.parts['brier'].miscalibration:.2g}, DSC {curve.parts['brier'].discrimination:.2g}"
     return f"smooth ECE {curve.error:.3f}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT
 from calibrant.metrics.result_types import Estimate
-from calibrant.numerals import class_text, count, number, percent, signed, span
+from calibrant.numerals import amount, class_text, count, number, percent, signed, span
 from calibrant.report.data import Lack, Learning, MethodRow, NextStep, Source, Verdict
 from calibrant.sample import Sample
 
@@ -34,8 +34,8 @@ def lacking(data: Sample, names: tuple[str, ...]) -> Lack | None:
     if data.groups is not None and data.units < FEWEST_GROUPS:
         # Groups of unequal size tell less than their number.
         equal = "" if data.n_groups < FEWEST_GROUPS else f", worth {count(data.units)} of equal size,"
-        groups = f"{data.n_groups} group{'' if data.n_groups == 1 else 's'}{equal}"
-        return Lack("groups", f"{groups} {_are(data.n_groups)} {gain}: at least {FEWEST_GROUPS} are needed.")
+        groups = amount(data.n_groups, "group")
+        return Lack("groups", f"{groups}{equal} {_are(data.n_groups)} {gain}: at least {FEWEST_GROUPS} are needed.")
     if data.total < FEWEST_ROWS:
         return Lack("rows", f"{data} {_are(data.n_rows)} {gain}: at least {FEWEST_ROWS} are needed.")
     most = int(np.argmax(data.class_counts))
@@ -47,7 +47,7 @@ def lacking(data: Sample, names: tuple[str, ...]) -> Lack | None:
         needed = f"at least {FEWEST_OF_CLASS} rows of another class are needed"
         return Lack("one class", f"All rows belong to {what}: {needed} to tell what calibration would gain.")
     which = f"of {class_text(names[1 - most])}" if len(names) == 2 else f"of classes other than {what}"
-    rows = f"{count(others)} row{'' if others == 1 else 's'} {which}"
+    rows = f"{amount(others, 'row')} {which}"
     likely = f"{count(_rounded(FEWEST_OF_CLASS * data.total / others))} rows like these"
     return Lack(
         "classes", f"{rows} {_are(others)} {gain}: at least {FEWEST_OF_CLASS} are needed, which takes about {likely}."

@@ -25,7 +25,7 @@ from calibrant.optional import require
 
 TEMPLATES = Path(__file__).parent / "templates"
 SAVING = "calibration saves"
-_FILTERS = ("number", "signed", "percent", "span", "count", "excess", "class_text")
+_FILTERS = ("number", "signed", "percent", "span", "count", "amount", "excess", "class_text")
 
 
 @dataclass(frozen=True)

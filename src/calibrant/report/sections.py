@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT
 from calibrant.metrics.murphy import MurphyDiagram, beyond_chance
-from calibrant.numerals import class_text, count, number, percent
+from calibrant.numerals import amount, class_text, count, number, percent
 from calibrant.plots import report_figures as figures
 from calibrant.plots.svg_reliability import banded, binary_curve, panel, reliability
 from calibrant.report.data import Correction, Report
@@ -263,7 +263,7 @@ def classes(report: Report) -> Section:
     rows = sorted(report.class_rows, key=lambda row: (row.before.p_value >= alpha, -row.curve_before.error))
     rows = list(report.class_rows) if k == 2 else rows
     panels = [
-        drawn(panel(f"{row.name}, {count(row.observed)} rows", row.curve_before, row.curve_after if later else None))
+        drawn(panel(f"{row.name}, {amount(row.observed, 'row')}", row.curve_before, row.curve_after if later else None))
         for row in rows
         if row.differs
     ]
@@ -302,7 +302,7 @@ def grades(report: Report) -> Section | None:
     if found is None:
         return None
     off = sum(light in ("yellow", "red") for light in found.light)
-    note = f"{off or 'none'} of {len(found.grades)} {'is' if off == 1 else 'are'} yellow or red"
+    note = f"{_how_many(off, len(found.grades))} yellow or red"
     columns = {name: column.tolist() for name, column in found.to_dict().items()}
     rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
     values = {"picture": drawn(figures.grade_rates(found)), "rows": rows, "words": found.summary().split("\n")}

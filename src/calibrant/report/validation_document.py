@@ -295,7 +295,7 @@ def _judged(
         "before": was["log_loss"].value,
         "after": now["log_loss"].value,
         "gain": gains["log_loss"],
-        "p_values": [omnibus_test(part).p_value for part in (before, after)],
+        "tests": [omnibus_test(part) for part in (before, after)],
         "metrics": metrics,
         "named": [*named, *([b[0], a[1], a[3], *b[1:5]] for a, b in zip(old[1:], new[1:]))],
         "misleads": [f"{', '.join(row[0] for row in new[1:] if row[5] == why)}: {why}." for why in reasons],

@@ -19,7 +19,7 @@ from calibrant.calibrators.registry import DEFAULT
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration
-from calibrant.numerals import class_text, count, excess, number, p_text, percent, span
+from calibrant.numerals import amount, class_text, count, excess, number, p_text, percent, span
 from calibrant.report.advice import NOTHING_GAINED, gain_in_words
 from calibrant.report.data import Lack, MethodRow, SegmentRow, Verdict, condition
 from calibrant.sample import Size
@@ -192,9 +192,9 @@ def _named(parts: Sequence[str]) -> str:
 
 
 def _ruled_out(rows: int, cost: float, log_loss: float) -> str:
-    where, whose = ("1 row", "it alone makes") if rows == 1 else (f"{count(rows)} rows", "they alone make")
+    whose = "it alone makes" if rows == 1 else "they alone make"
     return (
-        f"In {where} the class that occurs was given a probability of zero (below {LOSS_FLOOR:g}); "
+        f"In {amount(rows, 'row')} the class that occurs was given a probability of zero (below {LOSS_FLOOR:g}); "
         f"{whose} {percent(cost / log_loss, 0)} of log loss."
     )
 

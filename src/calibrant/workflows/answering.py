@@ -22,7 +22,7 @@ from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.answers import Answers
 from calibrant.inputs.words import ClassOrderWarning, RequestError
 from calibrant.metrics.result_types import CalibrationTest, Estimate
-from calibrant.numerals import percent
+from calibrant.numerals import amount, percent
 from calibrant.sample import Sample, Size
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
@@ -74,8 +74,8 @@ class Trust:
     @property
     def sentences(self) -> list[str]:
         """What was found, for people."""
-        together = "" if self.size.groups is None else f" on {self.size.groups:,} groups of questions"
-        labels = f"This is based on {self.size.rows:,} labels{together}"
+        together = "" if self.size.groups is None else f" on {amount(self.size.groups, 'group')} of questions"
+        labels = f"This is based on {amount(self.size.rows, 'label')}{together}"
         if not self.enough:
             return [f"{labels}: label at least {_FEWEST} independent questions, preferably 200."]
         claimed = percent(self.accuracy.value + self.gap.value)

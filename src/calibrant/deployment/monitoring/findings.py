@@ -71,7 +71,7 @@ class Change:
     began: str = ""
 
     def __str__(self) -> str:
-        row = f"about row {self.since:,}"
+        row = row_text(self.since)
         since = f"since {self.began} ({row})" if self.began else f"since {row}"
         where = "" if self.segment is None else f"In the segment {self.segment}, "
         the = f"{where}the" if where else "The"
@@ -94,6 +94,11 @@ class Change:
             predicted = f"{percent(ideal)} predicted, {value} observed ({low} to {high})"
             text = f"{where}{self.label} occurs {word} often than predicted: {predicted}"
         return f"{text}; {since}, measured on {self.size}."
+
+
+def row_text(since: int) -> str:
+    """The labelled row with which something began, counted from 0, for those who count from 1."""
+    return f"about row {since:,}" if since else "the first row"
 
 
 @dataclass(frozen=True)

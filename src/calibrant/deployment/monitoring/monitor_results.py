@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, measure
+from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, measure, row_text
 from calibrant.deployment.monitoring.history import History, Recent, Seen
 from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
 from calibrant.deployment.monitoring.periods import missing_words
@@ -123,7 +123,7 @@ class MonitorResults:
             parts = (f"{METRICS[name]} {value.value:.4f}" for name, value in self.performance_.items())
             lines.append(f"Expected without labels, if the calibrator is right: {', '.join(parts)}.")
         if self.drift_ is not None and self.drift_.batches:
-            found = f"drifted, since about row {self.drift_.since:,}" if self.drift_.found else "show no drift"
+            found = f"drifted, since {row_text(self.drift_.since or 0)}" if self.drift_.found else "show no drift"
             lines.append(f"Predictions {found} (p-value of the latest batch: {self.drift_.p_value:.2g}).")
         if missing := self.history_.missing():
             lines.append(missing_words(missing))

@@ -33,7 +33,7 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import LARGEST, read_segments, segment_numbers
 from calibrant.metrics.part_metrics import segment_calibration
 from calibrant.metrics.recalibration import resolve_calibrator
-from calibrant.numerals import count, number, percent
+from calibrant.numerals import amount, count, number, percent
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, softmax
 from calibrant.steps import Columns as PickColumns
@@ -266,8 +266,8 @@ class SegmentedCalibrator(BySegment, kw_only=False):
             ]
             lines.append("Segments where the global map is most clearly wrong:")
             lines += [
-                f"{level} ({rows:,} rows): {self.classes_[j]} {percent(observed)} observed, {percent(before)} by the "
-                f"global map, {percent(after)} now"
+                f"{level} ({amount(rows, 'row')}): {self.classes_[j]} {percent(observed)} observed, {percent(before)} "
+                f"by the global map, {percent(after)} now"
                 for _, level, rows, j, observed, before, after in fitted["worst_"]
             ]
         return "\n".join(lines)
