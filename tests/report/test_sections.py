@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 from calibrant import CalibrationMonitor, CalibrationReport, DecisionRule, get_calibrator
 from calibrant.decisions import compare_decisions
 from calibrant.metrics import murphy_diagram
+from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
 from calibrant.numerals import range_names
@@ -474,6 +476,64 @@ def test_the_map_has_a_band_where_there_are_intervals(rare: Report) -> None:
 def test_grades_and_bands_are_counted_alike() -> None:
     said = [sections._how_many(off, 5) for off in (0, 1, 2)]
     assert said == ["none of 5 is", "1 of 5 is", "2 of 5 are"]
+
+
+@pytest.mark.parametrize(
+    ("means", "slope", "rest", "shown", "lack", "note"),
+    [
+        ((0.02, 0.01), (0.01, 0.01), (0.0, 0.9), "ts", None, "mostly the means"),
+        ((0.02, 0.05), (0.01, 0.01), (0.0, 0.9), "ts", None, "the slope is off"),  # larger means, but not proven
+        ((0.01, 0.01), (0.02, 0.01), (0.0, 0.9), "ts", None, "mostly the slope"),
+        ((0.01, 0.01), (0.0, 0.9), (0.02, 0.01), "ts", None, "neither means nor slope"),
+        # Without a method nothing is said of the rest, and without rows nothing of what costs most.
+        ((0.01, 0.01), (0.0, 0.9), (0.02, 0.01), "none", None, "the means are off"),
+        ((0.01, 0.01), (0.0, 0.9), (0.0, 0.9), "ts", Lack("rows", ""), "the means are off"),
+        ((0.0, 0.9), (0.0, 0.9), (0.02, 0.01), "none", None, "nothing proven"),
+    ],
+)
+def test_what_is_wrong_in_a_note(
+    rare: Report,
+    means: tuple[float, float],
+    slope: tuple[float, float],
+    rest: tuple[float, float],
+    shown: str,
+    lack: Lack | None,
+    note: str,
+) -> None:
+    parts = {name: Part(*part, 1.0) for name, part in (("means", means), ("slope", slope), ("rest", rest))}
+    found = dataclasses.replace(rare, faults=dataclasses.replace(rare.faults, **parts), shown=shown, lack=lack)
+    assert section(found, "faults").note == note
+
+
+def test_probabilities_whose_calibrated_values_are_listed(rare: Report) -> None:
+    listed = [before for before, _, _ in section(rare, "map").values["mapped"]]
+    assert listed == pytest.approx([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99])
+
+
+@pytest.mark.parametrize(
+    ("cells", "groups", "folds"), [(150_000, 9, 5), (150_001, 9, 3), (600_000, 9, 3), (600_001, 9, 2), (10, 2, 2)]
+)
+def test_many_predictions_need_fewer_folds(cells: int, groups: int, folds: int) -> None:
+    assert comparison.n_folds(SimpleNamespace(proba=SimpleNamespace(size=cells), n_groups=groups)) == folds
+
+
+def test_a_class_that_a_sample_lacks_is_counted_by_the_rows() -> None:
+    p = np.tile([0.2, 0.3, 0.5], (40, 1))
+    every = Sample(p, np.repeat([0, 1, 2], [10, 10, 20]), classes=np.arange(3))
+    some = Sample(p[:8], np.repeat([1, 2], 4), classes=np.arange(3))
+    pairs = [(data, class_frequencies(data)) for data in (every, some)]
+    rows = report_tables.class_rows(pairs[0], pairs[1], ["a", "b", "c"], 0.95)
+    # The 8 rows of the sample stand for 40 where the class is absent, else for as many as the class has.
+    assert [row.before.expected for row in rows] == pytest.approx([8.0, 12.0, 20.0])
+    assert [row.after.expected for row in rows] == pytest.approx([8.0, 2.4 * 10 / 4, 4.0 * 20 / 4])
+
+
+def test_the_note_on_costs_of_the_other_way_round() -> None:
+    p = np.linspace(0.05, 0.95, 60)
+    data = Sample(np.column_stack([1 - p, p]), (p > 0.4).astype(int), classes=np.arange(2))
+    # A missed case that costs less than the alarm it saves is no ratio, though an alarm costs more than none.
+    for costs in ([[0, 1], [2, 3]], [[2, 3], [0, 1]]):
+        assert report_tables.decisions(data, data, DecisionRule(costs), 0.95).ratios == ()
 
 
 def test_dominance_in_words() -> None:

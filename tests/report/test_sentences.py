@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,24 @@ def test_the_old_order_of_arguments_is_an_error() -> None:
     _check_order(Y[:100], np.round(p))
     votes = np.column_stack([1 - Y[:100], Y[:100]])
     CalibrationReport(votes, np.column_stack([1 - p, p]), methods=["ts"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "swapped"),
+    [
+        ([0.2, 0.7], [0, 1], True),
+        ([0.2, 0.7], [0.1, 0.5], False),  # two columns of fractions: labels may be such numbers
+        ([0.0, 0.5, 1.0], [0.0, 1.0, 1.0], True),
+        ([0.0, 1.0], [0.0, 1.0], False),
+        ([0.5, 2.0], [0.0, 1.0], False),
+        ([-0.5, 0.5], [0.0, 1.0], False),
+        ([[0.2, 0.8], [0.5, 0.5]], [0, 1], True),
+        ([[0], [1]], [0.2, 0.3], False),
+    ],
+)
+def test_probabilities_in_the_place_of_labels(first: list[float], second: list[float], swapped: bool) -> None:
+    with pytest.raises(ValueError, match="y_true holds probabilities") if swapped else nullcontext():
+        _check_order(first, second)
 
 
 @pytest.fixture
