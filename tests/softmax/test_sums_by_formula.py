@@ -220,7 +220,7 @@ def test_an_epoch_is_a_walk_of_single_rows(kind, penalty):
         np.stack([problem.class_features(problem.first_free + j).T for j in range(r)], axis=1),
         problem.first_free,
     )
-    mean = np.einsum("n,nj,njq->jq", problem.row_weight, table, f)
+    mean = np.ascontiguousarray(np.einsum("n,nj,njq->jq", problem.row_weight, table, f))
     rows = rng.integers(0, 40, 60)
     expected, memory, average = theta.copy(), table.copy(), mean.copy()
     for i in rows:

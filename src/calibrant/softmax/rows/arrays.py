@@ -124,7 +124,8 @@ class ArrayProblem(SoftmaxProblem):
 
             # A single shared feature is added with the own ones; if there is none, any row of this length, times zero.
             line, slope = (self.shared[0], theta[:, 0]) if d == 1 else (self.row_weight, 0.0 * theta[:, 0])
-            add_features(free, line, np.ascontiguousarray(slope), self.own[:, self.first_free :], theta[:, d:])
+            slope, rest = np.ascontiguousarray(slope), np.ascontiguousarray(theta[:, d:])  # one layout to compile for
+            add_features(free, line, slope, self.own[:, self.first_free :], rest)
         return z
 
     def adjoint(self, residual: AnyArray) -> FloatArray:
