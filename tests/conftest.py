@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def _markers_of_the_running_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    RunningTest.markers = frozenset(marker.name for marker in request.node.iter_markers())
-    yield
+# Hooks: a fixture of every test would add a quarter to what pytest does for a small one.
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    RunningTest.markers = frozenset(marker.name for marker in item.iter_markers())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
     RunningTest.markers = None
 
 

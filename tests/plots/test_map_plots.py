@@ -103,7 +103,7 @@ def test_numbers_only_where_they_are_legible() -> None:
 
 
 @pytest.mark.parametrize(
-    ("k", "size"), [pytest.param(3, 3.0, marks=pytest.mark.slow), (10, 4.0), (40, 6.0), (100, 5.0)]
+    ("k", "size"), [*(pytest.param(*few, marks=pytest.mark.slow) for few in [(3, 3), (40, 6)]), (10, 4), (100, 5)]
 )
 def test_tick_labels_do_not_overlap(k: int, size: float) -> None:
     rng = np.random.default_rng(0)
