@@ -161,5 +161,5 @@ def test_what_needs_two_classes_says_that_there_is_one() -> None:
     p = rng.uniform(0.6, 0.99, 120)
     table = validation_table(np.ones(120, dtype=int), np.column_stack([1 - p, p]), classes=[0, 1], n_resamples=20)
     unknown = {row.name for row in table.rows if row.says == "unknown: all rows are of one class"}
-    assert unknown == {"Brier skill score", "AUROC", "Gini", "KS"}
+    assert unknown == {"Cox slope", "Brier skill score", "AUROC", "Gini", "KS"}
     assert not any("nan" in row.says.split() or "too few" in row.says for row in table.rows)

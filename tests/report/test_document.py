@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import re
@@ -20,9 +21,10 @@ import calibrant
 from calibrant import MasterScale, document, get_calibrator, record_fit
 from calibrant.calibrators.base import Calibrator
 from calibrant.cli import app
+from calibrant.metrics import evaluate as metrics_of
 from calibrant.metrics import segment_calibration
 from calibrant.metrics.validation import validation_table
-from calibrant.report import comparison
+from calibrant.report import comparison, validation_document
 from calibrant.report.validation_document import _falls
 
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -112,6 +114,24 @@ def test_named_tests_are_those_of_the_table_and_of_scikit_learn(found, fitted):
     assert value(named["Spiegelhalter z"][2]) == pytest.approx(spiegelhalter, rel=1e-3)
 
 
+def test_a_number_that_stands_in_two_tables_has_one_interval(fitted, monkeypatch):
+    # The same resamples, as many of them, and so the same interval, in the metrics and in the named measures.
+    p, y = rare(60, seed=1)
+    numbers, made = [], validation_document.validation_table
+    monkeypatch.setattr(
+        validation_document,
+        "validation_table",
+        lambda *rows, **given: numbers.append(given["n_resamples"]) or made(*rows, **given),
+    )
+    document(fitted, y, p)
+    assert numbers[-1] == inspect.signature(metrics_of).parameters["n_resamples"].default
+    few = {"n_resamples": 30}
+    metrics = metrics_of(y, p, ["brier", "auroc"], level=0.95, **few)
+    named = validation_table(y, p, **few)
+    for one, other in ((metrics["brier"], named["Brier score"]), (metrics["auroc"], named["AUROC"])):
+        assert (one.low, one.high) == (other.low, other.high)
+
+
 def test_bands_segments_and_grades_count_rows(found, fitted):
     p, y = rare(seed=1)
     q, hit = fitted.predict_proba(p)[:, 1], y == "yes"
@@ -155,6 +175,13 @@ def test_rows_of_the_fit_are_recognised_and_others_are_not(found):
     assert "computed again" not in text
     without = get_calibrator("affine").fit(p, y)
     assert "no audit record, so nothing shows" in " ".join(sentences(document(without, y, p)))
+
+
+def test_the_smallest_p_value_of_drawn_labels_is_called_a_bound(found):
+    # The observed labels alone among the draws are the smallest share there is.
+    told = re.search(r"as given: not calibrated \(p ≤ (\S+), as small as (\d+) draws can tell\)", found.short[-1])
+    bound, draws = told.groups()
+    assert float(bound) == pytest.approx(1 / (1 + int(draws)), rel=0.05)
 
 
 def test_losses_that_are_forged_are_found_out_with_the_rows():

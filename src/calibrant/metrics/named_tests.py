@@ -279,7 +279,7 @@ def cox_calibration(data: Sample, *, level: float = 0.95, pos_label: Label = Non
     `logit P(y = 1) = a + b logit p` (Cox 1958; Miller, Hui and Tierney 1991): `a` is estimated at `b = 1`, calibration
     in the large, and `b` with a free intercept. The intercept's interval is that of the expected-to-observed ratio on
     the scale of log-odds, the slope's holds the slopes that the score test does not reject, and the joint test is the
-    score test of `calibration_test(statistic="score")`.
+    score test of `calibration_test(statistic="score")`. If all labels are of one class, the slope is NaN.
 
     It misleads where the curve is not a straight line in log-odds: intercept 0 and slope 1 can hold for predictions
     that are wrong everywhere. Predictions of exactly 0 or 1 dominate the slope.
@@ -300,11 +300,10 @@ def cox_calibration(data: Sample, *, level: float = 0.95, pos_label: Label = Non
     scores = model.scores(model.identity)
     joint = score_statistic("score", scores)
     test = drawn_or_tail(scores, joint, data.n_classes, name="cox_calibration", kind=_kind(data))
-    return CoxCalibration(
-        {data.names[column]: _shift(data, frequencies, column) for column in columns},
-        slope_interval(model, model.fit(), level),
-        test,
-    )
+    # With labels of one class, and a free intercept, every slope explains them equally well.
+    known = np.count_nonzero(data.class_counts) > 1
+    slope = slope_interval(model, model.fit(), level) if known else Estimate(np.nan, np.nan, np.nan, level)
+    return CoxCalibration({data.names[column]: _shift(data, frequencies, column) for column in columns}, slope, test)
 
 
 def _shift(data: Sample, frequencies: ClassFrequencies, column: int) -> Estimate:

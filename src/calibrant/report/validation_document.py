@@ -29,6 +29,7 @@ from calibrant.inputs.segments import read_segments
 from calibrant.metrics import corp_curve, reliability_table, segment_calibration
 from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.losses import row_losses
+from calibrant.metrics.running import RESAMPLES
 from calibrant.metrics.validation import validation_table
 from calibrant.metrics.views import single_view
 from calibrant.numerals import class_text, count, near_ends, number, percent, range_names, signed, span
@@ -280,7 +281,7 @@ def _judged(
     by_name, labels = given(after) | {"classes": names, "level": level}, np.array(names)[after.y]
     # Of the probabilities as given no interval is shown, so that few resamples are enough.
     old = validation_table(labels, before.proba, n_resamples=FEW, **by_name).table()
-    new = validation_table(labels, after.proba, **by_name).table()
+    new = validation_table(labels, after.proba, n_resamples=RESAMPLES, **by_name).table()
     reasons = dict.fromkeys(row[5] for row in new[1:])
     named = [["", "as given", "p-value", "calibrated", "interval", "p-value", "what it says after calibration"]]
     return {

@@ -23,7 +23,7 @@ from calibrant.metrics import evaluate as metrics_of
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies, gap_of_ratio
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.result_types import CalibrationTest, Estimate
-from calibrant.metrics.running import RunningMetrics
+from calibrant.metrics.running import RESAMPLES, RunningMetrics
 from calibrant.sample import Sample, Size
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
@@ -254,7 +254,8 @@ def validate(reader: RowReader, *, level: float = 0.95, progress: object = iter)
     """All named tests and measures of a table; of a large one those of a uniform sample."""
     rows, data, _ = read_sample(reader, lambda part, segments: None, progress)
     kept = {**given(data), "classes": list(rows.classes)}
-    return validation_table(np.array(rows.classes)[data.y], data.proba, level=level, **kept)
+    kept |= {"level": level, "n_resamples": RESAMPLES}
+    return validation_table(np.array(rows.classes)[data.y], data.proba, **kept)
 
 
 def read_for_report(reader: RowReader, level: float = 0.95, progress: object = iter) -> ReportRows:
