@@ -186,10 +186,8 @@ class JsonLinesTable(ValueTable):
     def __init__(self, path: Path, name: str = "") -> None:
         super().__init__(path, name)
         # Keys are known from the first rows; a bad line among them is reported when it is read.
-        self._known: dict[str, None] = {}
-        for _, record in islice(self.objects(skip_errors=True), CHUNK_ROWS):
-            self._known.update(dict.fromkeys(_flat(record)))
-        self.columns = list(self._known)
+        first = islice(self.objects(skip_errors=True), CHUNK_ROWS)
+        self.columns = list(dict.fromkeys(name for _, record in first for name in _flat(record)))
         if not self.columns:
             raise TableError(f"{self.name} holds no JSON object; one per line is expected")
 
@@ -217,9 +215,10 @@ class JsonLinesTable(ValueTable):
             raise TableError(f"{self.name} is damaged: {error}") from error
 
     def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Mapping[str, object]]]:
+        known = set(self.columns)
         for number, nested in self.objects(skip_errors):
             record = _flat(nested)
-            unknown = next((name for name in record if name not in self._known), None)
+            unknown = next((name for name in record if name not in known), None)
             if unknown is None:
                 yield number, record
             else:
