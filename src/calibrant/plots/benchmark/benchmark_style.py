@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
@@ -47,30 +46,10 @@ _LONGEST = 26  # letters of a name that fit beside an axis
 _IN_ONE_PANEL = 8  # methods whose lines can still be told apart
 
 
-@dataclass(frozen=True)
-class Methods:
-    """Display order, colour, family and marker of methods, from the table `methods`."""
-
-    order: tuple[str, ...]
-    colour: dict[str, str]
-    family: dict[str, str]
-    marker: dict[str, str]
-
-    @classmethod
-    def from_table(cls, table: pd.DataFrame) -> Methods:
-        """Read the columns method, family and colour of the table `methods`."""
-        order = tuple(table["method"].astype(str))
-        family = dict(zip(order, table["family"].astype(str)))
-        marker = {}
-        for name in order:
-            siblings = [other for other in order if family[other] == family[name]]
-            marker[name] = MARKERS[siblings.index(name) % len(MARKERS)]
-        return cls(order, dict(zip(order, table["colour"].astype(str))), family, marker)
-
-    def present(self, names: Sequence[str]) -> list[str]:
-        """Those of `names`, in display order."""
-        have = set(names)
-        return [name for name in self.order if name in have]
+def looks(methods: pd.DataFrame) -> pd.DataFrame:
+    """Family, colour and marker of each method of the table `methods`, in display order."""
+    look = methods[["method", "family", "colour"]].astype(str).set_index("method")
+    return look.assign(marker=[MARKERS[number % len(MARKERS)] for number in look.groupby("family").cumcount()])
 
 
 def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
@@ -126,7 +105,9 @@ def grid_shape(n_panels: int, widest: int) -> tuple[int, int]:
     return rows, math.ceil(n_panels / rows)
 
 
-def family_panels(names: Sequence[str], look: Methods, baseline: str) -> tuple[Figure, list[tuple[Axes, list[str]]]]:
+def family_panels(
+    names: Sequence[str], look: pd.DataFrame, baseline: str
+) -> tuple[Figure, list[tuple[Axes, list[str]]]]:
     """A figure, its panels and the methods of each: one panel for a few methods, else one for each family.
 
     Lines of many methods in one panel could not be told apart; a panel of a family shows the others in grey.
@@ -146,7 +127,7 @@ def family_panels(names: Sequence[str], look: Methods, baseline: str) -> tuple[F
     return figure, list(zip(grid.flat, panels))
 
 
-def family_legend(axes: Axes, look: Methods, shown: Sequence[str] | None) -> None:
+def family_legend(axes: Axes, look: pd.DataFrame, shown: Sequence[str] | None) -> None:
     """Legend of a panel: beside the only one, or above that of the family whose methods are `shown`."""
     if shown is None:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from calibrant.plots.benchmark.benchmark_style import Methods, empty_figure, new_figure, plain, styled
+from calibrant.plots.benchmark.benchmark_style import empty_figure, looks, new_figure, plain, styled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ def critical_difference_diagram(
     test = friedman[friedman["metric"] == metric].iloc[0]
     if len(ranks) < 2 or test["n_datasets"] < 1:
         return empty_figure("ranks need two methods that finished on the same datasets")
-    look = Methods.from_table(methods)
+    look = looks(methods)
     names, values = ranks["method"].tolist(), ranks["rank"].to_numpy(float)
     difference = float(test["critical_difference"])
     series = ranks.set_index("method")["rank"]

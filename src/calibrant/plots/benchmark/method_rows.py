@@ -13,9 +13,9 @@ import numpy as np
 
 from calibrant.optional import require
 from calibrant.plots.benchmark.benchmark_style import (
-    Methods,
     empty_figure,
     grid_shape,
+    looks,
     method_axis,
     new_figure,
     plain,
@@ -47,7 +47,7 @@ def _best_first(table: pd.DataFrame, metric: str) -> list[str]:
 @styled
 def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Figure:
     """Draw the table `relative_by_dataset`; `metric` is the column of a loss, `words` its name on the axis."""
-    look = Methods.from_table(methods)
+    look = looks(methods)
     names = _best_first(table, metric)
     if not names:
         return empty_figure("no method to compare with none")
@@ -62,7 +62,7 @@ def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, wor
 @styled
 def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Figure:
     """Draw the table `relative_by_model`, one panel for each model."""
-    look = Methods.from_table(methods)
+    look = looks(methods)
     names = _best_first(table, metric)
     if not names:
         return empty_figure("no method to compare with none")
@@ -95,7 +95,7 @@ def _panel(
     axes: Axes,
     table: pd.DataFrame,
     names: list[str],
-    look: Methods,
+    look: pd.DataFrame,
     metric: str,
     ends: tuple[float, float],
     *,
@@ -143,7 +143,7 @@ def _boxes(axes: Axes, quantiles: pd.DataFrame) -> None:
 @styled
 def fit_time(table: pd.DataFrame, methods: pd.DataFrame) -> Figure:
     """Draw the table `fit_time`: mean seconds per 1000 calibration rows."""
-    look = Methods.from_table(methods)
+    look = looks(methods)
     table = table[np.isfinite(table["seconds_per_1000"].to_numpy(float)) & (table["seconds_per_1000"] > 0)]
     # Fastest first.
     names = table.sort_values("seconds_per_1000", kind="stable")["method"].astype(str).tolist()
@@ -170,11 +170,12 @@ def fit_time(table: pd.DataFrame, methods: pd.DataFrame) -> Figure:
 @styled
 def win_rates(table: pd.DataFrame, methods: pd.DataFrame, metrics: Mapping[str, str]) -> Figure:
     """Draw the table `winrates`: share of wins against all other methods, with a panel for each of `metrics`."""
-    look = Methods.from_table(methods)
+    look = looks(methods)
     table = table.dropna(subset=["winrate"])
     # Best first, by the first metric.
     first = table[table["metric"] == next(iter(metrics))].sort_values("winrate", ascending=False, kind="stable")
-    names = [*first["method"].astype(str), *(n for n in look.present(table["method"]) if n not in set(first["method"]))]
+    others = look.index[look.index.isin(table["method"]) & ~look.index.isin(first["method"])]
+    names = [*first["method"].astype(str), *others]
     if not names:
         return empty_figure("win rates need two methods")
     figure = new_figure(8.0, 1.4 + rows_height(len(names)))

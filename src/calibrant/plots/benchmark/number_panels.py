@@ -18,10 +18,10 @@ import numpy as np
 
 from calibrant.optional import require
 from calibrant.plots.benchmark.benchmark_style import (
-    Methods,
     empty_figure,
     family_legend,
     family_panels,
+    looks,
     new_figure,
     plain,
     styled,
@@ -48,7 +48,7 @@ def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baselin
 
     `what` names the axis, "calibration rows" or "classes"; the baseline is dashed for reference.
     """
-    look = Methods.from_table(methods)
+    look = looks(methods)
     names = _by_mean(table, look, "rank")
     if table.empty:
         return empty_figure(f"no groups: the number of {what} is the same on every dataset, or there are no ranks")
@@ -66,7 +66,7 @@ def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baselin
 
 
 def _rank_panel(
-    axes: Axes, table: pd.DataFrame, names: list[str], shown: list[str], look: Methods, baseline: str
+    axes: Axes, table: pd.DataFrame, names: list[str], shown: list[str], look: pd.DataFrame, baseline: str
 ) -> None:
     groups = table.drop_duplicates("group").sort_values("group")
     at = np.arange(len(groups), dtype=float)
@@ -100,7 +100,7 @@ def _number(value: float) -> str:
 @styled
 def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str, baseline: str) -> Figure:
     """Draw the table `draw_curves` for one loss, with bands over datasets; the change of the baseline is zero."""
-    look = Methods.from_table(methods)
+    look = looks(methods)
     table = table[(table["metric"] == metric) & (table["method"] != baseline)]
     if table.empty or table["draw"].nunique() < 2:
         return empty_figure("a curve needs draws of two sizes on the same datasets")
@@ -131,7 +131,7 @@ def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: 
     return figure
 
 
-def _curve(axes: Axes, part: pd.DataFrame, look: Methods, shown: list[str], *, harm: bool) -> None:
+def _curve(axes: Axes, part: pd.DataFrame, look: pd.DataFrame, shown: list[str], *, harm: bool) -> None:
     name = str(part["method"].iloc[0])
     columns = ("change", "low", "high") if harm else ("q50", "q25", "q75")
     smallest, largest = (_LEAST_HARM, np.inf) if harm else (-1.0, 1.0)
@@ -171,7 +171,7 @@ def _value_axis(axes: Axes, table: pd.DataFrame, *, harm: bool) -> None:
 def rank_by_draw(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Figure:
     """Draw the ranks of the table `draws`, a panel for each of `metrics`, best mean rank first."""
     first = table[table["metric"] == next(iter(metrics))]
-    names = _by_mean(first, Methods.from_table(methods), "rank")
+    names = _by_mean(first, looks(methods), "rank")
     if not names:
         return empty_figure("no ranks: at no size did all methods finish a dataset")
     return _shaded(
@@ -210,8 +210,7 @@ def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame
 
 def rows_to_match(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Figure:
     """Draw the table `rows_to_match`: what the others need to gain what its leader gains with 30, 100, ... rows."""
-    present = set(Methods.from_table(methods).present(table["method"].tolist()))
-    names = [name for name in table["method"].unique() if name in present]
+    names = [name for name in table["method"].unique() if name in set(methods["method"])]
     if not names:
         return empty_figure("no other method to compare with the best one")
     ends = float(table["draw"].min()), float(table["draw"].max())
@@ -236,10 +235,10 @@ def _rows_in_words(value: float, smallest: float, largest: float) -> str:
     return f"≤ {smallest:g}" if value <= smallest else _number(float(f"{value:.2g}"))
 
 
-def _by_mean(table: pd.DataFrame, look: Methods, value: str) -> list[str]:
+def _by_mean(table: pd.DataFrame, look: pd.DataFrame, value: str) -> list[str]:
     """Methods by the mean of what is drawn of them, the lowest and best first, and so are their families."""
     means = table.dropna(subset=[value]).groupby("method")[value].mean()
-    return sorted(look.present(means.index.tolist()), key=lambda name: float(means[name]))
+    return sorted(look.index[look.index.isin(means.index)], key=means.get)
 
 
 @styled
