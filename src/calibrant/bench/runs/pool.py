@@ -3,10 +3,10 @@
 A process that takes too long is killed, and so is everything it started: on Linux that is found by a mark in the
 environment, even in another session. A process that was killed or died is replaced, and the next job goes on.
 
-The processes are started by `subprocess`. Pools made on `multiprocessing` (concurrent.futures, pebble) import the
-script that started them anew and may not be started by a Dask worker, which is a daemon; in loky, and so in joblib, a
-process that dies breaks the pool for all other jobs, and nothing ends a job that hangs. A process is kept for many
-jobs: a new one takes a second or more for its imports, a job in an old one 0.2 ms.
+The processes are started by `subprocess`. Pools made on `multiprocessing` (concurrent.futures, pebble, loky) may not be
+started by a Dask worker, which is a daemon, and the first two import the script that started them anew. A pool of one
+process ends when that dies or hangs, but in concurrent.futures and loky stray bytes in its pipe hang it for good. A
+process is kept for many jobs: a new one takes two seconds for its imports, a job in an old one 0.2 ms.
 """
 
 from __future__ import annotations
