@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from calibrant import metrics
+from calibrant.cli.fit import _lines
 from calibrant.cli.mistakes import HINTS
 from tests.cli.test_commands import ok, run
 
@@ -159,3 +161,30 @@ def test_outputs_that_exist(tmp_path: Path) -> None:
     ok("apply", calibrator, output, "-o", tmp_path / "twice.csv", "--suffix", "_again")
     twice = pd.read_csv(tmp_path / "twice.csv")
     np.testing.assert_array_equal(twice["p_a_again"], twice["p_a_cal"])
+
+
+@pytest.mark.parametrize(
+    ("counts", "note"),
+    [
+        ([25.0, 25.0], ""),
+        ([40.0, 10.0], ""),
+        ([24.0, 25.0], "too little data"),
+        ([41.0, 9.0], "too little data"),
+        ([60.0, 0.0], "only one class is present, which is too little"),
+    ],
+)
+def test_a_fit_says_whether_there_is_enough_to_tell(counts: list[float], note: str) -> None:
+    fitted = SimpleNamespace(fitted_to_="50 rows", class_counts_=np.array(counts), summary=lambda: "What was found.")
+    done = SimpleNamespace(
+        calibrator=fitted, classes=(0, 1), columns=("p",), seconds=2.0, counts={"rows": 2000, "rows_used": 50}
+    )
+    said = list(_lines("no such file", "ts", done))
+    assert said[0] == "no such file: ts fitted to 50 rows and 2 classes in 2 s"
+    assert said[1].startswith("These are a uniform sample of 2,000 rows, because ts needs its rows in memory.")
+    assert said[2:4] == ["Columns: p = 1 (the other class is 0)", "What was found."]
+    whether = "to tell whether this helps; `calibrant report` estimates how much is enough."
+    assert said[4:] == ([f"Note: {note} {whether}"] if note else [])
+    done.counts["rows"], fitted.uncertainty_ = 50, {"refits": 10}
+    said = list(_lines("no such file", "isotonic", done))
+    assert not any("uniform sample" in line for line in said)
+    assert any(line.startswith("Note: intervals of isotonic come from fits to resamples") for line in said)

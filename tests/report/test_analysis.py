@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 
 from calibrant import get_calibrator
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import brier, evaluate, log_loss
 from calibrant.metrics.frequencies import class_frequencies
-from calibrant.report.analysis import Source, analyse
+from calibrant.report.analysis import Source, analyse, backtested
 from calibrant.report.comparison import HeldOut, choose, compare, cross_validate, paired_intervals
 from calibrant.sample import Sample
 from calibrant.workflows.evaluating import metric_names, metrics_in_memory
@@ -74,6 +76,17 @@ def test_the_gap_of_one_class_agrees_with_its_ratio(p: float, off: bool) -> None
     assert (gap.high < 0) == (ratio.high[1] < 1) == off
     # Wilson's interval of the share that was always observed.
     assert gap.high == pytest.approx(p - 98 / (98 + 1.959964**2))
+
+
+@pytest.mark.parametrize(("scores", "there"), [([0.3], "is 1 grade"), ([0.2, 0.7], "are 2 grades")])
+def test_fewer_grades_than_asked_for_are_told(scores: list[float], there: str) -> None:
+    p = np.resize(scores, 40)
+    data = Sample(np.column_stack([1 - p, p]), np.arange(40) % 2, classes=np.arange(2))
+    with pytest.warns(CalibrationWarning, match=f"there {there} instead of 5: equal predictions share a grade"):
+        assert len(backtested(data, 5, 0.95).grades) == len(scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        backtested(data, len(scores), 0.95)
 
 
 def test_after_is_never_in_sample() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from typer.testing import CliRunner
 from calibrant.cli import app
 from calibrant.inputs.label_matrix import label_matrix
 from calibrant.metrics import log_loss
-from calibrant.report.label_page import cross_calibrated, render_labels, saved
+from calibrant.metrics.result_types import Estimate
+from calibrant.report.label_page import _opening, cross_calibrated, render_labels, saved
 
 
 def drawn(power: float, n: int = 400) -> Any:
@@ -49,6 +51,23 @@ def test_the_saving_is_the_fall_of_the_mean_log_loss() -> None:
     assert np.isclose(found.value, losses[0] - losses[1])
     assert np.isclose(share.value, found.value / losses[0])
     assert found.low < found.value < found.high
+
+
+@pytest.mark.parametrize(
+    ("low", "miscounted", "tone", "headline"),
+    [
+        (0.01, ["b"], "bad", "Calibrate these labels: their probabilities are wrong, and calibration helps"),
+        (0.01, [], "fair", "Calibrate these labels: their probabilities are wrong, and calibration helps"),
+        (0.0, ["b"], "fair", "Some labels are predicted too often or too rarely; calibration is not shown to help"),
+        (0.0, [], "good", "No evidence against the probabilities of these labels"),
+    ],
+)
+def test_each_headline_and_its_tone(low: float, miscounted: list[str], tone: str, headline: str) -> None:
+    data, gain = drawn(1.0, 50), Estimate(0.02, low, 0.03, 0.95)
+    found: Any = SimpleNamespace(miscounted=miscounted, expected=data.on.sum(axis=0), observed=data.y.sum(axis=0))
+    said = _opening(data, data, found, gain, gain)
+    assert (said.tone, said.headline) == (tone, headline)
+    assert [one.value for one in said.numbers[:2]] == [f"{part.sum() / 50:.2f}" for part in (data.on, data.y)]
 
 
 def test_rows_of_one_group_are_not_calibrated() -> None:

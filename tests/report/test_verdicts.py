@@ -336,6 +336,23 @@ WRONG = {"p_value": 0.01}
             },
             "Apart from that the predictions are too extreme",
         ),
+        # The high band is too low, not too high.
+        (
+            2,
+            {"found": faults(frequencies([1, 1], [1, 1]), 2.0, slope=CLEAR), "table": table(off=True), **WRONG},
+            "The slope, fitted with intercepts, is 2.00 (ideal: 1; 95% interval 1.90 to 2.10), but not all "
+            "probabilities are off as it says: low probabilities are not too high (20.0% predicted, 20.0% observed), "
+            "high probabilities are not too low (60.0% predicted, 40.0% observed).",
+        ),
+        (
+            2,
+            {
+                "found": faults(frequencies([1, 1], [1, 1]), 2.0, means=CLEAR, slope=Part(0.02, 0.001, 9.0)),
+                "table": table(off=True),
+                **WRONG,
+            },
+            "Apart from that the slope, fitted with intercepts, is 2.00 (ideal: 1; 95% interval 1.90 to 2.10).",
+        ),
         (
             2,
             {"found": faults(frequencies([1, 1], [1, 1]), rest=CLEAR), "table": table(off=True), **WRONG},

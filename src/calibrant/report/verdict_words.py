@@ -370,7 +370,7 @@ def _slope(slope: Estimate, ends: Sequence[_End], *, beyond: bool) -> str:
     if beyond:  # wrong means move all probabilities
         return f"Apart from that the {said}."
     where = [
-        f"{end.which} probabilities are {'' if end.agrees else 'not '}too {end.too} "
+        f"{end.which} probabilities are {'' if end.agrees and end.observed != end.predicted else 'not '}too {end.too} "
         f"({percent(end.predicted)} predicted, {percent(end.observed)} observed)"
         for end in ends
     ]
