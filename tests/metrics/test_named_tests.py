@@ -183,11 +183,13 @@ def test_cox_is_a_logistic_regression_on_log_odds(cancer: Data) -> None:
 
 
 def test_cox_of_one_prediction_in_closed_form() -> None:
-    y, p = np.repeat([0, 1], [70, 30]), np.full(100, 0.2)
-    shift, ratio = cox_calibration(y, p, level=0.9).intercepts[1], expected_observed_ratio(y, p, level=0.9)
-    for found, share in ((shift.value, 0.3), (shift.low, 0.2 / ratio.high), (shift.high, 0.2 / ratio.low)):
-        assert found == pytest.approx(logit(share) - logit(0.2), abs=1e-9)
-    assert shift.level == ratio.level == 0.9
+    for n in (30, 99):
+        y, p = np.repeat([0, 1], [100 - n, n]), np.full(100, 0.2)
+        given = {"level": 0.9, "classes": [0, 1]}
+        shift, ratio = cox_calibration(y, p, **given).intercepts[1], expected_observed_ratio(y, p, **given)
+        for found, share in ((shift.value, n / 100), (shift.low, 0.2 / ratio.high), (shift.high, 0.2 / ratio.low)):
+            assert found == pytest.approx(logit(share) - logit(0.2), abs=1e-9)
+        assert shift.level == ratio.level == 0.9
     certain = cox_calibration([1] * 20, [0.1] * 20, classes=[0, 1]).intercepts[1]
     assert certain.value == certain.high == np.inf
     assert 0 < certain.low < np.inf
