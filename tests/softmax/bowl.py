@@ -31,7 +31,7 @@ class Bowl:
     def largest_change(self, theta: np.ndarray) -> float:
         return self.change * float(np.max(np.abs(theta)))
 
-    def at(self, theta: np.ndarray, *, reuse: object = None, dense: bool = False) -> Place:
+    def at(self, theta: np.ndarray, *, reuse: object = None) -> Place:
         self.visited.append(float(theta[0, 0]))
         value, first, second = self.function(theta)
         return Place(self, float(np.sum(value)), first, second)

@@ -20,12 +20,12 @@ from .bowl import Bowl
 def search(bend: Any, penalty: Penalty, theta: Any, target: Any, longest: float = 1.0, slope: Any = -1.0) -> Any:
     """How far, and where to, for the loss ``Σ bend t² / 2 + slope t``."""
 
-    def at(t: np.ndarray, dense: bool) -> SimpleNamespace:
+    def at(t: np.ndarray) -> SimpleNamespace:
         return SimpleNamespace(loss=float(np.sum(bend * t * t / 2.0 + slope * t)), gradient=lambda: bend * t + slope)
 
     problem = cast(Any, SimpleNamespace(at=at))
     theta, target = np.array([theta], dtype=float), np.array([target], dtype=float)
-    t, moved = _line_search(problem, penalty, theta, target, evaluate(problem, penalty, theta, dense=True), longest)
+    t, moved = _line_search(problem, penalty, theta, target, evaluate(problem, penalty, theta), longest)
     return t, None if moved is None else moved[0][0].tolist()
 
 
@@ -62,7 +62,7 @@ def test_coefficients_that_belong_at_zero_may_go_there_alone() -> None:
 )
 @pytest.mark.parametrize("longest", [1.0, 4.0])
 def test_only_rounding_of_the_objective_is_forgiven(rise: float, slope: float, expected: float, longest: float) -> None:
-    def at(t: np.ndarray, dense: bool) -> SimpleNamespace:
+    def at(t: np.ndarray) -> SimpleNamespace:
         return SimpleNamespace(loss=1.0 + rise * (t[0, 0] > 0.0), gradient=lambda: np.full((1, 1), slope))
 
     problem, none = cast(Any, SimpleNamespace(at=at)), NoPenalty((1, 1))

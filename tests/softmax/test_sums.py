@@ -257,7 +257,7 @@ def sized(coefficients, sampled, kept=None):
     rows = SimpleNamespace(
         sample=lambda: sample, n_classes=2, n_rows=10**6, total_weight=1e6, expect_passes=lambda: kept.append(1)
     )
-    return SummedProblem(rows, None)
+    return SummedProblem(rows, None, 0)
 
 
 def test_rows_are_kept_for_many_passes_where_no_dense_hessian_is_made():

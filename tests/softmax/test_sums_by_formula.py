@@ -75,7 +75,7 @@ def test_some_rows_are_a_problem_of_their_own(kind, weighted):
         first_free=problem.first_free,
     )
     problem.second_moments, problem.target, problem.scratch, problem._ends  # noqa: B018  what a copy must not keep
-    some = problem.some(rows)
+    some = problem.some(rows, np.full(len(rows), 1.0 / problem.row_weight[rows].sum()))
     theta = 0.3 * np.random.default_rng(1).normal(size=problem.shape)
     for one, other in ((some.at(theta), alone.at(theta)),):
         assert one.loss == pytest.approx(other.loss, rel=1e-13)
@@ -124,7 +124,7 @@ def test_a_rough_hessian_is_that_of_every_fourth_row(kind, weighted):
     point, share = problem.at(theta), problem.row_weight[::4]
     for every in (4, None):
         found = point.rough_hessian(every)
-        one = problem.some(np.arange(0, 2001, 4)).at(theta).hessian()
+        one = problem.some(np.arange(0, 2001, 4), np.full(501, 1.0 / share.sum())).at(theta).hessian()
         if every is None and 40 * problem.n_parameters > 2001:
             np.testing.assert_allclose(found, point.hessian(), atol=1e-15)
         else:

@@ -129,16 +129,12 @@ class SoftmaxProblem(ABC):
         return self.shape[0] * self.shape[1]
 
     @abstractmethod
-    def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> Point:
-        """The problem at coefficients `theta`; the memory of a point that is not needed any more may be reused.
-
-        `dense` says that the dense Hessian will be asked for: where a pass over the rows is expensive, the pass that
-        computes the loss then computes it, too.
-        """
+    def at(self, theta: FloatArray, *, reuse: Point | None = None) -> Point:
+        """The problem at coefficients `theta`; the memory of a point that is not needed any more may be reused."""
 
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Mean log loss at `theta`, its gradient and its dense Hessian: for the smallest problems."""
-        point = self.at(theta, dense=True)
+        point = self.at(theta)
         return point.loss, point.gradient(), point.hessian()
 
     @property

@@ -152,7 +152,7 @@ class ArrayProblem(SoftmaxProblem):
         change = self.linear(theta, out=self.scratch)
         return max(float(change.max()), -float(change.min()))
 
-    def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> ArrayPoint:
+    def at(self, theta: FloatArray, *, reuse: Point | None = None) -> ArrayPoint:
         from calibrant.softmax.kernels import softmax_loss
 
         z = self.logits(theta, out=reuse.p if isinstance(reuse, ArrayPoint) else None)
@@ -190,14 +190,13 @@ class ArrayProblem(SoftmaxProblem):
     def single_precision(self) -> ArrayProblem | None:
         return self.astype(np.float32) if self.dtype == np.float64 else None
 
-    def some(self, rows: IntArray, factor: FloatArray | None = None) -> ArrayProblem:
-        """The problem of some of the rows, whose weights stand for those of all: times `factor`, or scaled to one."""
+    def some(self, rows: IntArray, factor: FloatArray) -> ArrayProblem:
+        """The problem of some of the rows, whose weights times `factor` stand for those of all."""
         other = self._without("target", "second_moments", "scratch", "_ends")
         other.n_rows = len(rows)
-        share = self._share[rows]
-        other._share = share / share.sum() if factor is None else share * factor
+        other._share = self._share[rows] * factor
         other.row_weight = other._share.astype(self.dtype)
-        other.equal_weight = 1.0 / len(rows) if factor is None and self.equal_weight is not None else None
+        other.equal_weight = None
         other.y = self.y[rows]
         other.own = self.own.take(rows, axis=2)
         other._place(self.shared.take(rows, axis=1), lambda: self.offset.take(rows, axis=1))

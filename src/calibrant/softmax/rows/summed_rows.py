@@ -131,7 +131,7 @@ class SummedProblem(SoftmaxProblem):
     The sample gives what need not be exact: second moments, the largest change of a logit, and curvature.
     """
 
-    def __init__(self, rows: SummedRows, features: FeatureMap, first_free: int = 0) -> None:
+    def __init__(self, rows: SummedRows, features: FeatureMap, first_free: int) -> None:
         self.rows = rows
         self.features = features
         self.first_free = first_free
@@ -154,7 +154,7 @@ class SummedProblem(SoftmaxProblem):
     def largest_change(self, theta: FloatArray) -> float:
         return self.sampled.largest_change(theta)
 
-    def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> SummedPoint:
+    def at(self, theta: FloatArray, *, reuse: Point | None = None) -> SummedPoint:
         return SummedPoint(self, theta, dense=self._exact)
 
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:

@@ -150,7 +150,7 @@ class TorchProblem(SoftmaxProblem):
         values = self.to_device(theta)
         return max(float(self.linear(values, rows).abs().max()) for rows in self.blocks())
 
-    def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> TorchPoint:
+    def at(self, theta: FloatArray, *, reuse: Point | None = None) -> TorchPoint:
         p = reuse.p if isinstance(reuse, TorchPoint) and reuse.p.shape == self.offset.shape else None
         p = torch.empty_like(self.offset) if p is None else p
         moves, values = bool(theta.any()), self.to_device(theta)

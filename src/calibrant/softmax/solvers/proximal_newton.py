@@ -47,7 +47,7 @@ class ProximalNewton(Solver):
     ) -> Solution:
         model = _model(penalty, problem)
         theta = np.zeros(problem.shape) if theta is None else theta
-        state = evaluate(problem, penalty, theta, dense=True)
+        state = evaluate(problem, penalty, theta)
         before, damping, gained, longest = np.inf, 0.0, np.inf, 1.0
         share, rng = problem.curvature_share, np.random.default_rng(0)
         solution = judge(penalty, theta, state, 0, tol)
@@ -106,19 +106,19 @@ def _line_search(
     predicted = float(np.sum(state.u * step)) + penalty.value(target) - penalty.value(theta)
     if longest > 1.0:
         moved = np.where(target == 0.0, 0.0, theta + longest * step)
-        there = evaluate(problem, penalty, moved, dense=True)
+        there = evaluate(problem, penalty, moved)
         if there.objective <= state.objective + ARMIJO * longest * min(predicted, 0.0):
             return longest, (moved, there)
     t = 1.0
     while t > 1e-8:
         moved = target if t == 1.0 else theta + t * step
-        there = evaluate(problem, penalty, moved, dense=True)
+        there = evaluate(problem, penalty, moved)
         if there.objective <= state.objective + ARMIJO * t * min(predicted, 0.0) + 1e-14 * abs(state.objective):
             return t, (moved, there)
         # Coefficients that belong at zero would only come near it by parts of the way: perhaps they alone may go there.
         if t == 1.0 and np.any(dropped := (target == 0.0) & (theta != 0.0)):
             moved = np.where(dropped, 0.0, theta)
-            there = evaluate(problem, penalty, moved, dense=True)
+            there = evaluate(problem, penalty, moved)
             if there.objective < state.objective:
                 return t, (moved, there)
         t /= 2.0

@@ -76,9 +76,9 @@ class State:
     objective: float
 
 
-def evaluate(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, *, dense: bool = False) -> State:
-    """Point, loss gradient and objective at `theta`; `dense` as in `SoftmaxProblem.at`."""
-    point = problem.at(theta, dense=dense)
+def evaluate(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray) -> State:
+    """Point, loss gradient and objective at `theta`."""
+    point = problem.at(theta)
     return State(point, point.gradient(), point.loss + penalty.value(theta))
 
 
