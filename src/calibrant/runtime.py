@@ -53,7 +53,7 @@ __all__ = ["FileError", "Map", "load"]
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
 BLOCK_ELEMENTS = 1 << 16
-#: So many more may be held between two steps.
+#: Numbers that may also be held between two steps.
 _WIDER = 32
 
 #: How far from one the rows of a map may sum: more than float32 rounds a thousand classes by.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # NumPy, which the help of commands does not need
     from calibrant.typing import Label
 
-#: What makes a spreadsheet program read a cell as a formula when it comes first.
+#: First characters that make a spreadsheet program read a cell as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int | Sequence[bool] = 1, gap: int = 2) -> str:
-    """Rows of text, all of one length, in aligned columns with so many spaces between them.
+    """Rows of text, all of one length, in aligned columns with `gap` spaces between them.
 
     `left` is how many columns, or which, are aligned to the left; the others are aligned to the right.
 
@@ -54,7 +54,7 @@ def from_cell(cell: str) -> str:
 
 
 def list_names(names: Iterable[Label], limit: int = 20, write: Callable[[Any], str] = repr) -> str:
-    """Names for a message, which stays short however many and however long they are: `limit` of them, by `write`.
+    """At most `limit` names, each as `write` gives it, so that a message with many or long names stays short.
 
     >>> list_names(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"

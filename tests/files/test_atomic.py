@@ -33,6 +33,11 @@ def test_nothing_is_left_by_an_error(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "old"
 
 
+def test_a_missing_folder_is_named_with_the_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*none to write cal\.json into"):
+        write_text(tmp_path / "none" / "cal.json", "")
+
+
 def test_old_unfinished_files_are_not_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "file.part").write_text("left by a killed process")
     with atomic_path(tmp_path / "file") as part:

@@ -88,6 +88,7 @@ def test_labels_that_can_be_told_apart(kind: str, container: Any) -> None:
         (np.array(["2026-01-01", "NaT"], dtype="datetime64[D]"), "missing label: .*NaT.* at row 1"),
         (np.array([1, "NaT"], dtype="timedelta64[s]"), "missing label: .*NaT.* at row 1"),
         ([pd.Timestamp("2026-01-01"), pd.NaT], "missing label: NaT at row 1"),
+        ([1.0, np.nan], "missing label: nan at row 1"),
         (pd.Series(["2026-01-01", None], dtype="datetime64[ns]"), "missing label"),
         ([Colour.RED, Size.SMALL], "mixes labels of the types Colour, Size"),
         ([DAY, MOMENT], "mixes labels of the types date, datetime"),

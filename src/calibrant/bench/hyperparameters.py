@@ -238,7 +238,7 @@ def _run_trials(
         # A search that was stopped in the middle left these: no other process works in this folder.
         study.set_user_attr(f"stopped-{trial.number}", True)
         study.tell(trial.number, state=states.FAIL)
-    # Trials that completed or whose fits failed, without those that were stopped in the middle.
+    # Trials that completed or whose fits failed, but none that was stopped in the middle.
     finished = [trial.number for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
     done = sum(f"stopped-{number}" not in study.user_attrs for number in finished)
     with ProgressBar((options.n_trials - done) * len(experiments), "search", progress) as bar:
@@ -266,7 +266,7 @@ def _best(optuna: ModuleType, study: Study, options: SearchOptions) -> dict[str,
     done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
     if not done:
         raise RuntimeError(f"no configuration of {options.calibrator} finished all fits")
-    # Of equally good trials the first, so that the defaults win a tie.
+    # The first of equally good trials, so that the defaults win a tie.
     best = max(done, key=lambda trial: (trial.value, -trial.number))
     return {name: float(value) for name, value in best.params.items()}
 

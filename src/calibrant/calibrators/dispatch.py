@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
 
 #: Arrays of more numbers (1 GiB) are read block by block by methods that need only sums, or only some of the rows,
-#: since a fit holds several copies. Memory in MiB: the default of `fit_batches`, and for methods that draw their rows
-#: from what is in memory enough that they see as many as they would of an array.
+#: since a fit holds several copies. Memory in MiB: the default of `fit_batches`, and more for methods that draw rows
+#: from what is in memory, so that they see as many rows as they would of an array.
 LARGE = 1 << 27
 _MEMORY_MB, _MEMORY_TO_DRAW_FROM = 512.0, 4096.0
 
@@ -41,7 +41,7 @@ def dispatch_fit(
     groups: object = None,
     blocks: int | None = None,
 ) -> bool:
-    """Fit to predictions that are not an array of moderate size; false if they are."""
+    """Fit to predictions that are large or not an array; false, and no fit, if they are an array of moderate size."""
     sums, grouped = hasattr(calibrator, "_fit_rows"), groups is not None or blocks is not None
     if grouped and not sums and (isinstance(X, TopK) or is_dask(X)):
         raise ValueError(

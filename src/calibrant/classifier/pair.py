@@ -125,7 +125,7 @@ class CalibratedPair:
 
 
 def common_map(pairs: Sequence[Any]) -> Map:
-    """The map that all pairs of a classifier have; pairs with maps of their own are refused."""
+    """The map that all pairs of a classifier share; pairs with different maps are refused."""
     maps = [pair.to_map() for pair in pairs]
     if len({canonical(fitted.to_json()) for fitted in maps}) > 1:
         raise ValueError(
@@ -173,7 +173,7 @@ def fit_calibrator(pair: CalibratedPair, sample: Sample) -> None:
     pair.scaling = score_scaling(pair.estimator, sample, decisions=pair.decisions)
     x = sample.x if pair.scaling is None else pair.scaling.apply(np.array(sample.x))
     # Matrix products round equal rows differently in the last digits, and trees split where they find a difference.
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not a number stays so, and the calibrator says it
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN stays NaN, and the calibrator reports it
         scores = np.maximum(log_softmax(x), LOG_FLOOR)
     np.round(scores, _DIGITS, out=scores)
     sample = in_canonical_order(sample.with_values(scores))

@@ -99,7 +99,7 @@ def explained(kept: str = "Nothing was written") -> Iterator[None]:
         except (ValueError, OSError, ImportError, RuntimeError, TypeError, MemoryError) as error:
             if os.environ.get("CALIBRANT_DEBUG"):
                 raise
-            # A system error without our words names the file; its own text does that well enough.
+            # A system error names the file itself.
             typer.echo(f"Error: {with_hints(error, getattr(error, 'hints', ())) or type(error).__name__}", err=True)
             raise typer.Exit(2 if _in_command(error) else 1) from error
 

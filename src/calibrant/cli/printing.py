@@ -56,7 +56,7 @@ class Output:
         store(calibrator, self.output, force=self.force)
 
     def tell(self, values: Mapping[str, object], lines: Iterable[str]) -> None:
-        """Print what was done, as JSON or as lines, which give way to an output on the screen."""
+        """Print what was done, as JSON or as lines; no lines if the output itself goes to the screen."""
         if self.as_json:
             print_json({"output": self.output, **values})
         elif self.output != "-":

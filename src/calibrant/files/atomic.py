@@ -25,6 +25,8 @@ def atomic_path(path: str | os.PathLike[str], before_move: Callable[[], object] 
     """Name of an empty file that becomes `path` when the block ends; an error in it leaves what was there."""
     mode = check_replaceable(path)
     target = os.path.realpath(path)
+    if not os.path.isdir(folder := os.path.dirname(target)):
+        raise FileNotFoundError(f"there is no folder {folder} to write {os.path.basename(target)} into")
     # The name is new for every file, so that what a killed process left is never in the way.
     temporary = f"{target}.{secrets.token_hex(6)}.part"
     try:

@@ -132,7 +132,7 @@ class SeenLabels:
         self._known: set[Label] = set()
 
     def add(self, labels: AnyArray, place: str | Callable[[Label], str]) -> None:
-        """Take in the distinct labels of a part at some place, or with a function that tells where in it a label is."""
+        """Add the distinct labels of a part. `place` is where the part stands, or tells where in it a label is."""
         new = [label for label in labels.tolist() if label not in self._known]
         if not new:
             return
@@ -208,7 +208,7 @@ def _hashed(groups: AnyArray) -> FloatArray:
     return (bits ^ (bits >> np.uint64(31))).astype(np.float64) / 2.0**64
 
 
-#: Numbers of predictions that are checked at a time: 8 MB of them.
+#: Predictions that are checked at a time, as single numbers: 8 MB.
 _ELEMENTS = 1 << 20
 
 
@@ -236,7 +236,7 @@ class BatchReader:
     #: Rows of each batch of the first pass, and numbers that tell whether its pieces are the same.
     _marks: list[tuple[int, list[int]]] = field(default_factory=list, init=False)
     _passes: int = field(default=0, init=False)
-    #: The labels handed over last, and their rows in the source.
+    #: The last labels handed over, and their rows in the source.
     _handed: tuple[AnyArray, Sequence[int] | AnyIntArray] = field(default=(np.empty(0), range(0)), init=False)
 
     def read(self) -> Iterator[Sample]:

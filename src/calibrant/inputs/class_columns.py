@@ -63,7 +63,7 @@ def column(frame: Any, name: Label) -> Any:
 
 
 def fitted_columns(X: object, fitted: Sequence[Label] | None) -> Any:
-    """Of a data frame with further columns, such as an id, those that `fit` saw."""
+    """The columns that `fit` saw, of a data frame that may have others, such as an id."""
     if fitted is None or type(X) is np.ndarray or (names := column_names(X)) is None:
         return X
     more = len(names) > len(fitted) or hasattr(X, "column_names")
@@ -156,7 +156,7 @@ def order_of_columns(
 
 
 def class_of_single(name: str, labels: Sequence[Label]) -> Label:
-    """The label that a single column is named by; `None` if it is named by none of them or by several."""
+    """The label that a single column is named after; `None` if none or several fit."""
     ends = [label for label in labels if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(label_text(label))}", name)]
     return ends[0] if len(ends) == 1 else None
 
@@ -185,7 +185,7 @@ def _last_number(text: str) -> int | None:
 
 
 def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
-    """What is left of the names without a common beginning or end, if all labels are among it."""
+    """The names without a common beginning or end, if all labels are among the rests."""
     before = os.path.commonprefix(list(names))
     after = os.path.commonprefix([name[::-1] for name in names])
     cuts = [(start, end) for end in range(len(after) + 1) for start in range(len(before), -1, -1)]
@@ -221,7 +221,7 @@ def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: Mapping[str
 def vote_labels(names: Sequence[str], others: Sequence[str]) -> list[str]:
     """The label of each column of votes: its name without what all have in common.
 
-    Of several ways to cut the names the one counts that leaves most and is found in the names of `others`.
+    Names can be cut in several ways: the one is taken that leaves most and is found in the names of `others`.
 
     >>> vote_labels(["n_new york", "n_new delhi"], ["p_new york", "p_new delhi"])
     ['new york', 'new delhi']
@@ -235,7 +235,7 @@ def vote_labels(names: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _cuts(names: Sequence[str]) -> list[list[str]]:
-    """What is left of names without a common beginning or end that stops at a separator, most first."""
+    """Names without a common beginning or end that stops at a separator, in every way; the longest rest first."""
     before = os.path.commonprefix(list(names))
     after = os.path.commonprefix([name[::-1] for name in names])
     starts = [0, *(match.end() for match in re.finditer(r"[_.:\- ]", before))]
@@ -274,6 +274,6 @@ def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Seque
 
 
 def pairs(names: Sequence[Label], classes: Sequence[Label]) -> str:
-    """Which column stands for which class, in words; of a single column the last class is its own."""
+    """Which column stands for which class, in words; a single column stands for the last class."""
     shown = classes[-1:] if len(names) == 1 else classes
     return list_names((f"{name} = {label}" for name, label in zip(names, shown)), 10, str)

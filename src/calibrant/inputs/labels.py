@@ -84,8 +84,9 @@ def check_labels(
     if labels.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers, which cannot be sorted.")
     if (row := first_true(missing_labels(labels))) is not None:
+        missing = labels[row].item() if labels.dtype.kind == "f" else labels[row]
         raise ValueError(
-            f"Input {name} contains NaN, infinity or a missing label: {labels[row]!r} at row {first_row + row}."
+            f"Input {name} contains NaN, infinity or a missing label: {missing!r} at row {first_row + row}."
         )
     if labels.dtype.kind == "f":
         _check_whole(labels, words, first_row)

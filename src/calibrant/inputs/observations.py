@@ -55,7 +55,7 @@ def row_weights(sample_weight: object, n: int, first_row: int = 0, name: str = "
 
 
 def check_total_weight(weight: FloatArray, n: int) -> None:
-    """An error if weights that are finite and not negative sum to zero, too much or too little; a warning if to one."""
+    """Refuse finite weights whose sum is zero, too large or too small; warn if they sum to one."""
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if total <= 0.0:
@@ -210,7 +210,7 @@ def observations(
 
 
 def check_observations(n: int, counts: FloatArray | None) -> None:
-    """An error if there are no observations, or their counts are too large or small; a warning if these are shares."""
+    """Refuse a sample without observations, or with counts too large or small; warn if the counts are shares."""
     if n == 0 or counts is not None:
         check_total_weight(np.zeros(1) if n == 0 or counts is None else counts, n)
 

@@ -86,17 +86,17 @@ def _band(
         return np.empty(0), np.empty(0), np.empty(0)
     starts, cells, fitted = _merged(grouped, fitted)
     chance = np.clip(cells.score if band == "consistency" else fitted, 0.0, 1.0)
-    # Weights are counts; a broken one is drawn like the next whole number of rows that share it.
+    # Weights are counts; a fraction is drawn as the next whole number of rows that share it.
     trials = np.ceil(cells.weight - 1e-9)
     share = cells.weight / trials
-    # The band is wanted where the scores are dense as well as across their whole range, a few rows aside.
+    # The band needs points where the scores are dense and across their whole range, except for a few rows at the ends.
     first, last = np.flatnonzero(well_inside(cells.weight))[[0, -1]]
     dense = np.linspace(first, last, BAND_POINTS // 2)
     across = np.searchsorted(cells.score, np.linspace(cells.score[first], cells.score[last], BAND_POINTS // 2))
     at = np.unique(np.concatenate([dense.astype(np.intp), across]))
     rng = generator(random_state)
     curves = np.empty((n_resamples, len(at)))
-    # How much the rows of a group depend on each other is not known: their residuals keep or change sign together.
+    # Rows of a group may depend on each other in any way: their residuals keep or change sign together.
     cell = np.searchsorted(starts, view.score, side="right") - 1
     residual = data.each * (view.hit - fitted[cell])
     for row in range(n_resamples):

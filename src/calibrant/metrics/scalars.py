@@ -86,7 +86,7 @@ def moved_values(
 ) -> FloatArray:
     """Values of a distance after its sums have moved at random, from variances of cells and moves of groups.
 
-    `unseen` draws the sums over outcomes that may not have been seen, which have shown no variance.
+    `unseen` draws the sums over outcomes that a small sample may lack, and that add no variance to it.
     """
     n = min(n, REPLICATES)
     moves = spread.get("moves", np.zeros(1))[:n]
@@ -200,7 +200,7 @@ TABLES: dict[str, Callable[..., Callable[[AnyFloatArray], object]]] = {}
 
 
 def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Result]:
-    """A function of labels and probabilities from one of validated predictions.
+    """Make a function of labels and probabilities of one that takes validated predictions.
 
     It has the parameters `groups` and `blocks` if the result depends on them: by its intervals or by folds. Its
     docstring gets the parameters that metrics share, what it returns, and the imports of its example.
@@ -242,7 +242,7 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
 
 
 def _of_all_rows(prepare: Callable[..., Callable[[AnyFloatArray], Result]]) -> Callable[..., Result]:
-    """The value with the counts of the sample, from what prepares it for any counts."""
+    """The value for the counts of the sample itself."""
 
     @wraps(prepare)
     def compute(data: Sample, **options: object) -> Result:
@@ -279,5 +279,5 @@ def find_scalar(metric: str | Callable[..., float]) -> Scalar | None:
 
 
 def mean_statistic(rows: AnyFloatArray) -> Statistic:
-    """Mean of one number per row that depends on other rows, too: its sums cannot be added part by part."""
+    """Mean of one number per row that depends on other rows, so that its sums cannot be added part by part."""
     return summed_mean(rows).__call__

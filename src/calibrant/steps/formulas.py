@@ -37,7 +37,7 @@ class Operators(ABC):
 
     @abstractmethod
     def combined(self, sign: str, left: object, right: object) -> Any:
-        """What an operator makes of two rows, one of which may be a number."""
+        """The result of an operator for two rows, one of which may be a number."""
 
     __add__, __sub__, __mul__, __truediv__ = map(_operator, "+-*/")
     __rsub__, __rtruediv__ = (_operator(sign, turned=True) for sign in "-/")
@@ -45,7 +45,7 @@ class Operators(ABC):
 
 
 class Operations(ABC):
-    """The operations of a target on rows; `column` is what a result of one number for each row is called.
+    """The operations of a target on rows; a `column` is one number for each row.
 
     Attributes
     ----------

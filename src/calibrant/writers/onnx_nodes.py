@@ -194,9 +194,9 @@ class Graph(Operations):
         return out
 
     def below(self, x: Tensor, edges: FloatArray) -> Tensor:
-        """How many of ascending `edges` are below each number, in single precision: in which block, and where in that.
+        """How many of the ascending `edges` are below each number, in single precision: first the block, then where.
 
-        Of `x`, which has no second axis, all numbers are compared with one point after the other: programs are fast
+        All numbers of `x`, which has no second axis, are compared with one point after the other: programs are fast
         along the last axis.
         """
         if len(edges) <= _AT_ONCE:
@@ -264,7 +264,7 @@ class Graph(Operations):
             # are added from left to right.
             total = self.columns(self.op("CumSum", x, self.index(1)), [-1])
         right = total > 0.0 if renormalize else self.each("abs", total - 1.0) <= ROUNDING
-        # A number that is missing or infinite makes the sum such, too.
+        # A missing or infinite number makes the sum missing or infinite, too.
         return self.maximum(x / total, self.floor), least & right
 
     def prepare_labels(self, x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor]:
@@ -304,7 +304,7 @@ def _form(step: s.Step) -> tuple[Any, ...]:
 
 
 def _each(values: Sequence[object], name: str, width: int) -> FloatArray:
-    """A number, or one per column, of every part: (parts, columns)."""
+    """An attribute of all parts, (parts, columns), whether it is one number or one per column."""
     return np.array([np.broadcast_to(getattr(step, name), width) for step in values])
 
 
@@ -326,7 +326,7 @@ def _linear(graph: Graph, level: Sequence[s.Linear], x: Matrices) -> Matrices:
 
 
 def _pieces(graph: Graph, level: Sequence[Any], x: Matrices) -> Matrices:
-    """Functions given by points: each class has its own, their pieces are numbered through."""
+    """Functions given by points, one per class; their pieces have consecutive numbers."""
     found = [pieces(step) for step in level]
     by_class = graph.op("Transpose", x[0], perm=[1, 0])
     shape = graph.index([len(level), -1])

@@ -19,7 +19,7 @@ _POINTS = 200
 
 
 def sample_rows(fitted: Map) -> FloatArray:
-    """Predictions such as `fitted` takes: drawn ones, exact zeros and ones, ties, denormal numbers, uniform rows.
+    """Predictions for `fitted`: drawn ones, exact zeros and ones, ties, denormal numbers, uniform rows.
 
     Where the map is a function given by points, rows at these points and between them are among them.
     """
@@ -74,7 +74,7 @@ def _points(steps: Steps) -> list[FloatArray]:
 def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, AnyArray] | None]:
     """Rows, repeated if they are few, and segments for them: every level, unknown and missing ones, and numbers.
 
-    Numbers are those that questions and bins are about, their neighbours, and the middles between them.
+    The numbers are the thresholds of trees and bins, their neighbours, and the middles between them.
     """
     if not fitted.segments:
         return rows, None
@@ -96,7 +96,7 @@ def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, 
             unknown = "unknown"
             while unknown in levels:
                 unknown += "?"
-            # Numbers with leading and trailing zeros, and what only looks like one.
+            # Numbers with leading and trailing zeros, and texts that only look like numbers.
             spelled = [
                 text for level in levels if plain_number(level) for text in (f"{level}.0", f"0{level}", f"{level}-")
             ]
@@ -114,6 +114,6 @@ def draw_amounts(rule: CostTable, n: int) -> dict[str, AnyArray] | None:
 
 
 def _cuts(steps: Steps) -> list[FloatArray]:
-    """What numbers of rows are compared with."""
+    """The thresholds that numbers of rows are compared with."""
     asked = [step for step in all_steps(steps) if isinstance(step, (Trees, StepFunction))]
     return [step.thresholds.ravel() if isinstance(step, Trees) else step.edges for step in asked]

@@ -20,7 +20,7 @@ _TARGET, _QUERY = "target", "calibrated"
 class Value:
     """A `template` of SQL with a place for each operand: other values, numbers, or texts that are SQL already.
 
-    A condition is written where it is used and never a column.
+    A condition is written where it is used and is never a column.
     """
 
     template: str
@@ -34,7 +34,7 @@ class Value:
 def select(dialect: Dialect, source: str, keep: Sequence[str], outputs: Sequence[tuple[Value, str]]) -> str:
     """A query that gives the columns `keep` of `source` and `outputs`, each with its name (in quotes already).
 
-    Without a source it is about one row, whose columns stand around it.
+    Without a source it is for one row, whose columns come from the query around it.
     """
     layers = _Layers([value for value, _ in outputs])
     kept = [f"k{number}" for number in range(len(keep))]

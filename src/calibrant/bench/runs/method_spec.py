@@ -85,7 +85,7 @@ def parse_methods(text: str) -> list[MethodSpec]:
 
 
 def with_baseline(specs: Iterable[MethodSpec]) -> list[MethodSpec]:
-    """Methods without doubles, `none` first: every change of loss is measured against it."""
+    """Each method once, `none` first: every change of loss is measured against it."""
     unique: dict[str, MethodSpec] = {}
     for spec in (make_spec(BASELINE), *specs):
         if spec.label in unique and spec.fingerprint != unique[spec.label].fingerprint:
@@ -100,7 +100,7 @@ def native_methods() -> list[MethodSpec]:
 
 
 def make_spec(target: str, params: Mapping[str, object] | None = None, label: str | None = None) -> MethodSpec:
-    """Describe a method, checking that it exists; its label is by default `target`."""
+    """Describe a method after checking that it exists; its label is `target` unless given."""
     params = dict(params or {})
     if ":" in target:
         return MethodSpec(label or target, target, params, _version_of(_imported(target)))
@@ -130,10 +130,10 @@ def _imported(target: str) -> Any:
 
 
 class ClassShipping:
-    """What a process on another machine calls before it makes a method, so that it need not have the user's files.
+    """Gives what a process on another machine calls to make a method without the user's files.
 
-    A class of a module that belongs to no installed package is sent by value, with what it uses of its own files;
-    packages must be installed there.
+    A class of no installed package is sent by value, with what it uses of its own files; packages must be installed
+    there.
     """
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ def _version_of(cls: type) -> str:
     try:
         return f"{top} {version(top)}"
     except PackageNotFoundError:
-        # The package goes by another name than its module; looking that up reads every installed package.
+        # The package has another name than its module; looking that up reads every installed package.
         for distribution in _distributions().get(top, ()):
             return f"{distribution} {version(distribution)}"
     try:

@@ -17,7 +17,7 @@ OTHER = "other"
 
 
 def family_of(method: str) -> str:
-    """Family of a method by its name, with or without parameters; what is not known by name is `other`."""
+    """Family of a method by its name, with or without parameters; `other` if the name is unknown."""
     try:
         return calibrator_info(method.split("(")[0]).family
     except ValueError:

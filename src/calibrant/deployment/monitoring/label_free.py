@@ -62,7 +62,7 @@ class Performance:
             if data.groups is None:
                 self.variance[i] += each @ moments[0]
                 self.third[i] += each @ moments[1]
-            else:  # of a group that fails together standard deviations add up
+            else:  # a group may fail together: then standard deviations add up
                 self.variance[i] += (data.group_sums(each * np.sqrt(moments[0])) ** 2).sum()
                 self.third[i] += (data.group_sums(each * np.cbrt(moments[1])) ** 3).sum()
             self.mean[i] += each @ means
@@ -101,10 +101,10 @@ def _deviations(variance: float, third: float, level: float) -> FloatArray:
 class Drift:
     """Whether predictions look as those of a reference do.
 
-    Compared is how often each class is predicted, and how often predictions are at least as confident as each tenth of
-    the reference is: cells that the reference alone decides. Given how many rows of both have one of these properties,
+    It compares how often each class is predicted, and how often predictions are at least as confident as each tenth of
+    the reference: cells that the reference alone decides. Given how many rows of both have one of these properties,
     those of the batch are hypergeometric if nothing changed, so that each p-value is exact, for few rows too; the
-    smallest is multiplied by the number of comparisons. Tested is each batch, each pair of batches, each four and so
+    smallest is multiplied by the number of comparisons. It tests each batch, each pair of batches, each four and so
     on, which finds a lasting drift of small batches: the b-th block of ``2^l`` batches at the level
     ``36 alpha / (π² (l + 1) b)²``, so that all together raise a false alarm with probability at most alpha, if rows are
     independent. Rows of a group count as one observation in total, which is right for any dependence if groups are
@@ -119,7 +119,7 @@ class Drift:
     found: bool = False
     p_value: float = 1.0
     since: int | None = None
-    #: Of each size the block that waits for the next: counts, observations and first row; None where none does.
+    #: For each size, the block that waits for the next: counts, observations and first row; None if there is none.
     waiting: list[list[object] | None] = field(default_factory=list)
 
     @classmethod
@@ -166,7 +166,7 @@ def _counts(data: Sample, edges: FloatArray) -> list[FloatArray]:
 
 
 def _shares(classes: FloatArray, confidence: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shares of the predicted classes (of two, one says it all), and of what is below each edge of the confidence."""
+    """Shares of the predicted classes (for two, one is enough), and of confidences below each edge."""
     share = classes / classes.sum()
     return share[1:] if len(share) == 2 else share, np.cumsum(confidence)[:-1] / confidence.sum()
 

@@ -154,7 +154,7 @@ def load_arrays(path: Path, kind: str, name: str = "") -> dict[str, AnyArray]:
 
 
 class ValueTable(Table):
-    """A file whose rows come one by one as Python values."""
+    """A file that is read row by row, as Python values."""
 
     @abstractmethod
     def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -253,7 +253,7 @@ class ExcelTable(ValueTable):
             self.columns.pop()
 
     def _check_size(self) -> None:
-        """Texts of an xlsx file are unpacked as a whole: refuse more of them than fits the limit of memory."""
+        """Refuse an xlsx file whose texts, which are unpacked as a whole, exceed the limit of memory."""
         try:
             with zipfile.ZipFile(self.path) as archive:
                 check_size(sum(member.file_size for member in archive.infolist()), self.name)
@@ -265,7 +265,7 @@ class ExcelTable(ValueTable):
     def _filled(self) -> Iterator[tuple[int, Sequence[object]]]:
         """Number and values of the rows that are not blank."""
         try:
-            # A stream, as openpyxl refuses names without the usual extension: that of standard input has none.
+            # A stream, because openpyxl refuses names without the usual extension, as of standard input.
             with (
                 open(self.path, "rb") as stream,
                 closing(self._openpyxl.load_workbook(stream, read_only=True, data_only=True)) as book,
