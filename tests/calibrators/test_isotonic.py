@@ -7,6 +7,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from calibrant import get_calibrator
+from calibrant.calibrators.binary import isotonic
 from calibrant.calibrators.binary.isotonic import CenteredIsotonicCalibrator, IsotonicCalibrator
 from tests.needs import needs
 from tests.samples import binary_sample, quiet, sharpened
@@ -23,6 +24,13 @@ def test_isotonic_is_that_of_scikit_learn(decimals, weighted):
     peer = IsotonicRegression(out_of_bounds="clip").fit(p, y, sample_weight=weight)
     ours = IsotonicCalibrator().fit(p, y, weight)
     np.testing.assert_allclose(ours.predict_proba(GRID)[:, 1], peer.predict(GRID), atol=1e-12)
+
+
+def test_scipy_may_be_older_than_its_isotonic_regression(monkeypatch):
+    p, y = sharpened(60, 2)
+    expected = IsotonicCalibrator().fit(p, y).predict_proba(p)
+    monkeypatch.setattr(isotonic, "optimize", None)
+    assert (IsotonicCalibrator().fit(p, y).predict_proba(p) == expected).all()
 
 
 def test_isotonic_one_vs_rest_is_that_of_scikit_learn():
