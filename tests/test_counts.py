@@ -21,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 import calibrant
 from calibrant import decisions, metrics, plots
 from tests.quick import few
+from tests.samples import draw_labels
 
 N_RESAMPLES = 400
 #: Leaves of a result that rest on random numbers.
@@ -38,7 +39,7 @@ def made(k: int, n: int = 90) -> dict[str, Any]:
     rng = np.random.default_rng(k)
     z = rng.normal(size=(n, k)) * 1.2
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    y = np.array([rng.choice(k, p=row) for row in p])
+    y = draw_labels(p, rng)
     y[:k] = np.arange(k)
     sharp = p**1.2
     sharp /= sharp.sum(axis=1, keepdims=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.needs import needs
+from tests.samples import draw_labels
 
 pytestmark = pytest.mark.bench
 pd = needs("pandas")
@@ -38,7 +39,7 @@ def overconfident(seed, n=100, k=3):
     """Predictions whose logits are too large by a factor and off by a constant."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(2 * n, k))
-    labels = np.array([rng.choice(k, p=row) for row in np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)])
+    labels = draw_labels(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), rng)
     stated = np.exp((1.0 + 0.3 * (seed % 4)) * logits + 0.4 * np.arange(k) * (seed % 3))
     stated /= stated.sum(axis=1, keepdims=True)
     return SplitPredictions.checked(stated[:n], labels[:n], stated[n:], labels[n:])

@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from calibrant import get_calibrator, list_calibrators
 from tests.combinations import MEMORY_LAYOUTS, in_layout, one_per_class, with_classes
+from tests.samples import draw_labels
 
 #: Rows that are predicted one by one.
 ALONE = 40
@@ -28,7 +29,7 @@ def ties(k):
     rng = np.random.default_rng(k)
     share = rng.dirichlet(np.full(k, 0.3), size=400)
     p = sum(rng.multinomial(1, share) / 10.0 for _ in range(10))
-    y = np.array([rng.choice(k, p=row) for row in share])
+    y = draw_labels(share, rng)
     return p, y
 
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 import calibrant
 from calibrant import Answers, OptionCalibrator, runtime
 from calibrant.simplex import log_softmax
+from tests.samples import draw_labels
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def ragged(rng, n=600, options=(2, 6), temperature=2.0, position=(), price=0.0):
 
 def same_number(rng, n=300, k=4):
     x = log_softmax(rng.normal(scale=2.0, size=(n, k)))
-    return x, np.array([rng.choice(k, p=row) for row in np.exp(0.5 * x) / np.exp(0.5 * x).sum(1, keepdims=True)])
+    return x, draw_labels(np.exp(0.5 * x) / np.exp(0.5 * x).sum(1, keepdims=True), rng)
 
 
 @pytest.mark.parametrize("position", [True, False, "auto"])

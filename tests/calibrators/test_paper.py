@@ -21,7 +21,7 @@ from calibrant import (
 )
 from calibrant.gaussian import BinaryGaussianModel
 from tests.needs import needs
-from tests.samples import confused, mean_log_loss
+from tests.samples import confused, draw_labels, mean_log_loss
 
 PENALTIES = ["ridge", "lasso", "group_lasso", "mcp"]
 MULTICLASS = [TemperatureScalingCalibrator, SVSCalibrator, SMSCalibrator, LogisticCalibrator]
@@ -52,7 +52,7 @@ def test_input_smoothing_rescues_exact_zeros() -> None:
     """A forest's exact zeros are leverage points for temperature scaling; mixing the input takes their weight."""
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(4), size=2000)
-    y = np.array([rng.choice(4, p=row) for row in q])
+    y = draw_labels(q, rng)
     votes = np.array([rng.multinomial(10, row) for row in q]) / 10.0
     losses = {
         how: TemperatureScalingCalibrator(input_smoothing=how).fit(votes, y).objective_ for how in (None, 1e-3, "auto")

@@ -18,6 +18,7 @@ from calibrant.decisions import (
     decision_curve,
     risk_coverage,
 )
+from tests.samples import draw_labels
 
 RULE = DecisionRule(false_positive=1, false_negative=20)
 
@@ -37,7 +38,7 @@ def test_cost_is_the_sum_over_the_confusion_matrix():
 def test_cost_of_many_classes_and_actions():
     rng = np.random.default_rng(3)
     costs, p = rng.random((4, 10)), rng.dirichlet(np.ones(10), 150)
-    y = np.array([rng.choice(10, p=row) for row in p])
+    y = draw_labels(p, rng)
     taken = (p @ costs.T).argmin(axis=1)
     found = decision_cost(y, p, DecisionRule(costs))
     assert found.value == pytest.approx(np.mean([costs[a, j] for a, j in zip(taken, y)]))
@@ -159,7 +160,7 @@ def test_net_benefit_by_its_definition():
 def test_net_benefit_of_one_class_of_many():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 200)
-    y = np.array(["x", "y", "z"])[[rng.choice(3, p=row) for row in p]]
+    y = np.array(["x", "y", "z"])[draw_labels(p, rng)]
     many = decision_curve(y, p, pos_label="z", n_resamples=2)
     one = decision_curve((y == "z").astype(int), p[:, 2], n_resamples=2)
     np.testing.assert_allclose(many.net_benefit, one.net_benefit, atol=1e-12)
@@ -172,7 +173,7 @@ def test_net_benefit_of_one_class_of_many():
 def test_risk_coverage_against_sorting():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(4), 300)
-    y = np.array([rng.choice(4, p=row) for row in p])
+    y = draw_labels(p, rng)
     wrong = (p.argmax(axis=1) != y)[np.argsort(-p.max(axis=1))]
     curve = risk_coverage(y, p, n_resamples=50)
     np.testing.assert_allclose(curve.risk, np.cumsum(wrong) / np.arange(1, 301))

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from calibrant.metrics import hypothesis
+from tests.samples import draw_labels
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def multiclass() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(12)
     logits = rng.normal(size=(600, 4))
     truth = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    y = np.array([rng.choice(4, p=row) for row in truth])
+    y = draw_labels(truth, rng)
     sharp = np.exp(2 * logits)
     return y, sharp / sharp.sum(axis=1, keepdims=True)
 

@@ -25,6 +25,7 @@ from calibrant.metrics.belt import fit_polynomial
 from calibrant.metrics.corp import BAND_SCORES
 from calibrant.metrics.slope import RIDGE
 from tests.needs import needs
+from tests.samples import draw_labels
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -140,7 +141,7 @@ def test_many_scores_are_merged_for_the_band_only() -> None:
 def test_one_curve_for_each_class_and_the_predicted_one() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 300)
-    y = np.array(["x", "y", "z"])[[rng.choice(3, p=row) for row in p]]
+    y = np.array(["x", "y", "z"])[draw_labels(p, rng)]
     curves = classwise_corp_curves(y, p, n_resamples=9)
     assert list(curves) == ["x", "y", "z"]
     binary = corp_curve((y == "y").astype(int), p[:, 1], n_resamples=9)

@@ -24,6 +24,7 @@ from calibrant.metrics import (
 )
 from calibrant.random_numbers import generator
 from tests.needs import needs
+from tests.samples import draw_labels
 
 from .conftest import Flatten
 
@@ -315,7 +316,7 @@ def test_e_tests_find_what_is_wrong_and_only_that(digits: Data) -> None:
     assert split_likelihood_ratio(y, p).p_value < 1e-10
     assert hosmer_lemeshow(y == 3, p[:, 3], e_test=True).p_value < 0.01
     rng = np.random.default_rng(0)
-    drawn = np.array([rng.choice(10, p=row / row.sum()) for row in p])
+    drawn = draw_labels(p / p.sum(axis=1, keepdims=True), rng)
     assert split_likelihood_ratio(drawn, p).p_value > 0.05
     assert hosmer_lemeshow(drawn, p, e_test=True).p_value > 0.05
 

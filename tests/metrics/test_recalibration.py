@@ -21,7 +21,7 @@ from calibrant.metrics import (
 )
 from calibrant.metrics.recalibration import dual_direction, recalibrate
 from tests.needs import needs
-from tests.samples import sharpened
+from tests.samples import draw_labels, sharpened
 
 from .conftest import ClassFrequencies, Flatten
 
@@ -177,7 +177,7 @@ def test_like_probmetrics(n_classes: int) -> None:
     splitters = needs("probmetrics.splitters")
     rng = np.random.default_rng(3)
     p = rng.dirichlet(np.ones(n_classes), size=400)
-    y = np.array([rng.choice(n_classes, p=row) for row in p])
+    y = draw_labels(p, rng)
     sharp = p**2 / (p**2).sum(axis=1, keepdims=True)
     losses = theirs.CombinedMetrics(
         [theirs.LogLoss(), theirs.BrierLoss(), *(theirs.ProperLpLoss(p=q) for q in (1, 2, np.inf))]

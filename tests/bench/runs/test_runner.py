@@ -23,6 +23,7 @@ from calibrant.files.prediction_sets.hdf5 import write_hdf5
 from tests.bench.here import work_here
 from tests.bench.odd_methods import fits
 from tests.needs import needs
+from tests.samples import draw_labels
 
 pd = needs("pandas")
 needs("pyarrow")
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.bench
 def predictions(n_classes: int, seed: int) -> SplitPredictions:
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(n_classes, 0.7), 240).astype(np.float32)
-    y = np.array([rng.choice(n_classes, p=q / q.sum()) for q in p.astype(float)])
+    y = draw_labels(p.astype(float), rng)
     return SplitPredictions.checked(p[:200], y[:200], p[200:], y[200:])
 
 
