@@ -136,7 +136,7 @@ def test_harm_is_small_where_segments_do_not_matter(k: int) -> None:
     assert max(harm) < 0.003
 
 
-@pytest.mark.parametrize("k", [2, 4, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("k", [2, 12])
 def test_trees_find_what_levels_cannot(k: int) -> None:
     """The last class is more likely for the old in the west and the young elsewhere: no column alone tells."""
 
