@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 from calibrant import Answers
-from calibrant.sample import Sample
-from calibrant.workflows.answering import chosen_answers, held_out, judge
+from calibrant.metrics.result_types import Estimate
+from calibrant.sample import Sample, Size
+from calibrant.workflows.answering import Trust, chosen_answers, held_out, judge
 
 
 def answered(confidence, right) -> Sample:
@@ -46,6 +51,46 @@ def test_what_is_said(sample, headline, said) -> None:
     for words in said:
         assert words in " ".join(found.sentences)
     assert str(sample.n_rows) in found.sentences[-1]
+
+
+GAP = Estimate(0.1, 0.05, 0.15, 0.95)
+UNPROVEN, PROVEN, ALL = (
+    SimpleNamespace(threshold=at, alarms=Estimate(share, share, share, 0.95))
+    for at, share in ((math.inf, 0.0), (0.8, 0.25), (0.1, 1.0))
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "headline", "said"),
+    [
+        (
+            {},
+            "Do not take",
+            "The model claims 80.0% on average, and 70.0% (60.0% to 80.0%) of its answers are right: it",
+        ),
+        ({}, "Do not take", "it is over-confident. The confidence tells right from wrong: the right one has"),
+        ({"size": Size(49)}, "Too few", "This is based on 49 labels: label at least 50 independent questions"),
+        ({"size": Size(1)}, "Too few", "This is based on 1 label: "),
+        ({"size": Size(400, groups=49)}, "Too few", "This is based on 400 labels on 49 groups of questions: label"),
+        ({"size": Size(400, groups=50)}, "Do not take", "This is based on 400 labels on 50 groups of questions."),
+        ({"p_value": 0.05}, "No evidence against", "of its answers are right. "),
+        ({"gap": Estimate(0.1, 0.0, 0.2, 0.95)}, "Do not take", ": it is right on average, but not everywhere."),
+        ({"gap": Estimate(-0.1, -0.2, -0.05, 0.95)}, "Do not take", ": it is under-confident."),
+        ({"ranking": Estimate(0.6, 0.5, 0.7, 0.95)}, "Do not take", "It is not proven that the confidence tells right"),
+        (
+            {"thresholds": ((0.8, PROVEN), (0.9, UNPROVEN), (0.95, UNPROVEN))},
+            "Do not take",
+            "For 80% right answers abstain below a confidence of 80.0%: 25.0% of questions are then answered. No "
+            "threshold is proven to give 90% right answers: ask for less, or label more.",
+        ),
+        ({"thresholds": ((0.8, ALL),)}, "Do not take", "For 80% right answers there is no need to abstain."),
+    ],
+)
+def test_each_sentence_and_when_it_is_said(given, headline, said) -> None:
+    accuracy, ranking = Estimate(0.7, 0.6, 0.8, 0.95), Estimate(0.8, 0.7, 0.9, 0.95)
+    found = replace(Trust(Size(50), accuracy, GAP, ranking, 0.01, ()), **given)
+    assert found.headline.startswith(headline)
+    assert said in " ".join(found.sentences)
 
 
 def test_answers_that_are_right_need_no_abstaining() -> None:
