@@ -50,6 +50,13 @@ def test_a_parameter_has_one_default(function):
             assert parameter.default == expected[name], name
 
 
+def test_examples_import_what_they_use_and_no_more():
+    for function in FUNCTIONS:
+        example = inspect.getdoc(function).partition("Examples\n--------\n")[2]
+        assert (">>> import numpy as np\n" in example) == ("np." in example), function.__name__
+        assert re.search(rf">>> from calibrant.metrics import .*\b{function.__name__}\b", example), function.__name__
+
+
 def test_a_metric_is_described_by_its_first_line():
     for name, description in calibrant.metrics.list_metrics().items():
         assert description == inspect.getdoc(getattr(calibrant.metrics, name)).splitlines()[0]
