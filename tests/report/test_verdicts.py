@@ -14,6 +14,7 @@ from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration, Part
 from calibrant.numerals import p_text
 from calibrant.report.advice import AS_THEY_ARE, NOTHING_GAINED, lacking, next_steps, rarely_seen
+from calibrant.report.analysis import counted_row
 from calibrant.report.data import Lack, MethodRow, NextStep, SegmentRow, Source, Verdict
 from calibrant.report.verdict_words import Evidence, verdict
 from calibrant.sample import Sample, Size
@@ -428,6 +429,23 @@ def test_a_second_fault_is_named_if_it_costs_a_twentieth_of_the_first(gain: floa
     assert any(sentence.startswith("Apart from that") for sentence in sentences) == said
     unproven = faults(counted, 0.8, means=CLEAR, slope=Part(gain, 0.2, 1.0))
     assert "Apart from that" not in " ".join(verdict(evidence(p_value=0.01, found=unproven)).sentences)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected", "observed", "p_value", "which", "ratio"),
+    [
+        (["no", "yes"], [90, 10], [80, 20], [0.001, 0.5], "yes", 0.5),
+        # No ratio is known of a class that never occurs.
+        (["a", "b", "c"], [10, 20, 30], [10, 0, 50], [0.5, 1e-9, 0.01], "c, the worst", 0.6),
+    ],
+)
+def test_the_ratio_is_of_the_second_of_two_classes_or_of_the_worst(
+    names: list[str], expected: list[float], observed: list[float], p_value: list[float], which: str, ratio: float
+) -> None:
+    found = faults(replace(frequencies(expected, observed), p_value=np.array(p_value)))
+    row = counted_row(names, [found, found], 0.95)
+    assert row.title == f"Expected over observed count of {which}"
+    assert (row.before.low, row.before.value, row.before.high) == pytest.approx((0.9 * ratio, ratio, 1.1 * ratio))
 
 
 def test_what_is_not_said() -> None:
