@@ -166,6 +166,7 @@ def test_parts_are_differences_of_penalised_losses(best: int, seed: int, power: 
     assert found.means.gain == pytest.approx(means, abs=1e-9)
     assert found.slope.gain == pytest.approx(costs[0] - costs[best] - means, abs=1e-9)
     assert found.rest.gain == pytest.approx(costs[best] + np.log(after[np.arange(60), y]).mean(), abs=1e-9)
+    assert [part.n_resamples for part in found.parts.values()] == [0, 0, 0]  # rows are independent
 
 
 def test_what_is_not_needed_is_not_the_merit_of_the_rest() -> None:

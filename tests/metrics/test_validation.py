@@ -143,6 +143,11 @@ def test_many_classes_name_the_one_that_is_off() -> None:
     assert len(found.to_dict()["name"]) == len(found.rows) == len(found.table()) - 1
 
 
+def test_a_p_value_of_several_classes_is_at_most_one() -> None:
+    found = validation_table(np.tile([0, 1, 2], 5), np.full((15, 3), 1 / 3), n_resamples=5)
+    assert found["E:O"].p_value == 1.0
+
+
 def test_six_rows_and_one_class_prove_nothing() -> None:
     few = table(np.array([0, 1, 0, 0, 1, 1]), np.array([0.2, 0.7, 0.4, 0.1, 0.9, 0.5]))
     assert {few[name].says for name in TESTS} == {"not enough evidence against calibration"}
