@@ -110,6 +110,9 @@ def test_powers_in_which_one_event_decides_are_left_out() -> None:
 def test_certain_rows_have_no_part_in_the_test() -> None:
     y, s = np.array([0, 1, 0, 1, 1]), np.array([0.0, 1.0, 0.3, 0.3, 0.3])
     assert calibration_belt(y, s).test.statistic == pytest.approx((2 - 0.9) ** 2 / (3 * 0.21))
+    # Beyond all draws the tail is that of the one score that tells anything.
+    sure = calibration_belt([0, 1, *[1] * 60], [0.0, 1.0, *[0.3] * 60]).test
+    assert sure.p_value == pytest.approx(chi2.sf(60 * 0.7 / 0.3, 1))
     test = calibration_belt([0, 1, 1], [0.0, 1.0, 1.0]).test
     assert (test.statistic, test.p_value) == (0.0, 1.0)
 
