@@ -288,3 +288,11 @@ def test_a_round_ends_after_two_hundred_products() -> None:
     groups.point, groups.added, groups.parts = model, 0.0, model.class_blocks()
     groups._step(x, 1e-6 * rng.normal(size=(4, 6)), penalty.norms(x), 0.0)
     assert groups.products == 200
+
+
+def test_a_model_of_little_curvature_is_minimised_as_exactly() -> None:
+    """What is added to the diagonal is 1e-12 of its largest entry, however small that is."""
+    model: Any = Model(1e-10 * np.diag([1.0, 2.0, 4.0]), (1, 3))
+    penalty = Lasso(np.full((1, 3), 1e-15))
+    found = SeparableModel(penalty).minimise(model, 0.0, np.zeros((1, 3)), np.full((1, 3), -1e-10), 1e-3)
+    np.testing.assert_allclose(found, [[0.99999, 0.499995, 0.2499975]], rtol=1e-9)
