@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit, softmax
 
-from calibrant import metrics
+from calibrant import get_calibrator, metrics, save
 from calibrant.cli.fit import _lines
 from calibrant.cli.mistakes import HINTS
 from tests.cli.test_commands import ok, run
@@ -114,11 +114,13 @@ FOLLOWED_ELSEWHERE = {
     "scores": "test_advice.py",
     "suffix": "test_advice.py",
 }
+#: Facts about a calibrator, which advise no option.
+FACTS = {"fitted_to_logits", "fitted_to_probabilities"}
 
 
 def test_every_hint_is_followed_by_a_test() -> None:
     here = {name for name, words in HINTS.items() if any(case[2] in words for case in CASES.values())}
-    assert here | set(FOLLOWED_ELSEWHERE) == set(HINTS)
+    assert here | set(FOLLOWED_ELSEWHERE) | FACTS == set(HINTS)
     for hint, file in FOLLOWED_ELSEWHERE.items():
         text = (Path(__file__).parent / file).read_text(encoding="utf-8")
         option = next(word.strip(",.`") for word in HINTS[hint].split() if word.startswith("--") or word == "cost")
@@ -136,6 +138,21 @@ def test_scores_are_made_probabilities_as_advised(tmp_path: Path) -> None:
     ok("apply", tmp_path / "c.json", file, "-o", output)
     found = json.loads(ok("evaluate", output, "--label", "y", "--json").stdout)
     assert found["metrics"]["log_loss"]["value"] == pytest.approx(RIGHT_SCORE, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "earlier", "later"),
+    [("probabilities", [[0.2, 0.8], [0.7, 0.3]], [-3.0, 4.0]), ("logits", [[1.0, -2.0], [0.5, 2.0]], [0.3, 0.7])],
+)
+def test_what_only_a_fit_can_be_told_is_not_advised_later(
+    tmp_path: Path, kind: str, earlier: list[list[float]], later: list[float]
+) -> None:
+    save(get_calibrator("ts", input=kind).fit(earlier, [0, 1]), tmp_path / "c.json")
+    pd.DataFrame([later], columns=["p_0", "p_1"]).to_csv(tmp_path / "t.csv", index=False)
+    refused = run("apply", tmp_path / "c.json", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    assert refused.exit_code in (1, 2)
+    assert f"The calibrator was fitted to {kind}" in refused.stderr
+    assert "--logits" not in refused.stderr
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -26,6 +26,8 @@ HINTS = {
     "order": "If that is wrong, name the label of each column with --classes",
     "order_of_two": "If that is wrong, name the other class with --classes",
     "decimal": "--decimal . reads decimal points instead",
+    "fitted_to_logits": "The calibrator was fitted to logits",
+    "fitted_to_probabilities": "The calibrator was fitted to probabilities",
     "force": "--force overwrites it",
     "intervals": "`calibrant fit --intervals` stores what they need",
     "logits": "--logits reads logits",

@@ -67,6 +67,7 @@ def reading_rules(calibrator: BaseEstimator, *, renormalize: bool = False) -> di
     return {
         "logits": calibrator.takes_logits and not calibrator.takes_scores,
         "scores": calibrator.takes_scores,
+        "as_fitted": True,
         "percentages": getattr(calibrator, "percentages_", False),
         "renormalize": renormalize or calibrator.renormalize,
     }

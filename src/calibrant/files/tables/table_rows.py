@@ -133,7 +133,7 @@ class RowReader:
             raise RequestError(
                 f"the numbers in {list_names(names, 5)} sum to {whole:g} in every row: they are probabilities, not "
                 "logits",
-                "not_logits",
+                "fitted_to_logits" if self.layout.as_fitted else "not_logits",
             )
         if len(values) >= LEAST_ROWS and saturate(values):
             raise RequestError(
@@ -142,9 +142,8 @@ class RowReader:
                 "scores",
             )
         if may_be_probabilities(values):
-            self.notes.append(
-                (f"{names[0]!r} holds no negative number: these may be probabilities", "maybe_not_logits")
-            )
+            hint = "fitted_to_logits" if self.layout.as_fitted else "maybe_not_logits"
+            self.notes.append((f"{names[0]!r} holds no negative number: these may be probabilities", hint))
         return style
 
     def _check_order(self, columns: ProbabilityColumns, *, known: bool) -> None:
