@@ -66,6 +66,7 @@ def test_sources_on_the_path_are_installed_from_where_they_lie(monkeypatch: pyte
     assert optional.install_command("bench") == f"pip install -e '{root}[bench]'"
     with pytest.raises(ImportError, match="'no_such_package'; install it with: pip install -e"):
         optional.require("no_such_package.part", extra="bench")
+    assert optional.require("json", extra="cli") is json
 
 
 WITHOUT = "import sys; sys.modules['typer'] = sys.modules['rich'] = None\n"
@@ -88,7 +89,8 @@ def test_only_the_command_line_imports_its_packages(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "rich", None)
     monkeypatch.setitem(sys.modules, "rich.progress", None)
     with ProgressBar(2, "fits", show=True) as bar:
-        bar.advance()
+        bar.advance(failed=True)
+    assert bar.failed == 1
 
 
 @pytest.mark.slow

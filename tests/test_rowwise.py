@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.rowwise import row_products, row_sums
+from calibrant.rowwise import ordered_row_sums, row_products, row_sums
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 9, 20, 33, 130, 500])
@@ -22,3 +22,7 @@ def test_rows_do_not_depend_on_their_neighbours(k):
             np.testing.assert_array_equal(function(x[5 : 5 + size].copy()), together[5 : 5 + size])
     np.testing.assert_allclose(row_sums(x), x.sum(axis=1), rtol=1e-9, atol=1e-9 * np.abs(x).max())
     np.testing.assert_allclose(row_products(x, w), x @ w, rtol=1e-9, atol=1e-9 * np.abs(x).max())
+
+
+def test_a_sum_from_left_to_right_is_that_of_a_loop() -> None:
+    assert ordered_row_sums(np.array([[0.1] * 10])).tolist() == [0.9999999999999999]

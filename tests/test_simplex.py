@@ -41,6 +41,7 @@ def test_softmax_agrees_with_scipy_and_ignores_a_constant() -> None:
     z = np.random.default_rng(1).normal(scale=50, size=(20, 5))
     np.testing.assert_allclose(simplex.log_softmax(z), scipy_log_softmax(z, axis=1), atol=1e-12)
     np.testing.assert_allclose(simplex.softmax(z + 1e4), simplex.softmax(z), atol=1e-11)
+    assert simplex.softmax([0.0, 0.0, -np.inf]).tolist() == [0.5, 0.5, 0.0]  # an impossible class
 
 
 def test_laplace_smoothing_counts_one_observation_spread_over_all_classes() -> None:

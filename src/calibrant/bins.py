@@ -40,7 +40,6 @@ def check_bins(n_bins: int, strategy: str) -> None:
 
 
 def uniform_edges(n_bins: int) -> FloatArray:
-    """Ends of equal-width bins."""
     return np.linspace(0.0, 1.0, n_bins + 1)
 
 
@@ -117,5 +116,4 @@ def sum_by(index: AnyIntArray, values: AnyFloatArray, size: int) -> FloatArray:
 def bin_sums(
     index: AnyIntArray, score: AnyFloatArray, hit: AnyFloatArray, counts: AnyFloatArray, n_bins: int
 ) -> BinSums:
-    """Sums over each bin."""
     return BinSums(*(sum_by(index, part, n_bins) for part in (counts, counts * score, counts * hit)))

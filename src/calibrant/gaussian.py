@@ -17,14 +17,7 @@ from calibrant.typing import FloatArray
 
 @dataclass(frozen=True)
 class BinaryGaussianModel:
-    """Two classes whose log-odds are Gaussian: ``N(m₊, s₊²)`` and ``N(m₋, s₋²)`` with prior ``π₊``.
-
-    Examples
-    --------
-    >>> model = BinaryGaussianModel(mean_negative=-1, mean_positive=1, std_negative=1, std_positive=1)
-    >>> model.coefficients()  # equal variances: nothing quadratic
-    (0.0, 2.0, 0.0)
-    """
+    """Two classes whose log-odds are Gaussian: ``N(m₊, s₊²)`` and ``N(m₋, s₋²)`` with prior ``π₊``."""
 
     mean_negative: float
     mean_positive: float
@@ -58,27 +51,11 @@ class BinaryGaussianModel:
 
 @dataclass(frozen=True)
 class GaussianModel:
-    """`k` classes whose centred logits are Gaussian in the hyperplane of vectors that sum to zero.
+    """`k` classes whose centred logits are Gaussian in the hyperplane of vectors that sum to zero."""
 
-    Parameters
-    ----------
-    means : ndarray of shape (k, k)
-        Mean logits of each class; rows sum to zero.
-    covariances : ndarray of shape (k, k, k)
-        Covariance of each class, singular along the ones vector and positive definite across.
-    priors : ndarray of shape (k,)
-
-    Examples
-    --------
-    >>> k = 3
-    >>> centring = np.eye(k) - 1 / k
-    >>> model = GaussianModel(2 * centring, np.stack([centring] * k), np.full(k, 1 / k))
-    >>> A, B, C = model.coefficients()
-    >>> bool(np.allclose(A, A[0]))  # equal covariances: the quadratic term is the same for all and vanishes
-    True
-    """
-
+    #: Mean logits of each class (k, k); rows sum to zero.
     means: FloatArray
+    #: Covariance of each class (k, k, k), singular along the ones vector and positive definite across.
     covariances: FloatArray
     priors: FloatArray
 

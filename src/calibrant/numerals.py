@@ -12,11 +12,7 @@ SMALLEST_SHARE = 1e-6
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number for a table, with a true minus sign (U+2212); nothing for NaN.
-
-    >>> number(0.12345), number(-0.5, 2), number(float("nan"))
-    ('0.1235', '−0.50', '')
-    """
+    """A number for a table, with a true minus sign (U+2212); nothing for NaN."""
     if math.isnan(value):
         return ""
     if abs(value) < 0.5 * 10**-digits:
@@ -25,31 +21,19 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def class_text(name: object) -> str:
-    """A class in a sentence: one that is called by a number needs a word before it.
-
-    >>> class_text("fraud"), class_text(1)
-    ('fraud', 'class 1')
-    """
+    """A class in a sentence: one that is called by a number needs a word before it."""
     text = str(name)
     return text if any(letter.isalpha() for letter in text) else f"class {text}"
 
 
 def signed(value: float, digits: int = 4) -> str:
-    """A difference for a table.
-
-    >>> signed(0.01, 2), signed(-0.01, 2), signed(0.0, 2)
-    ('+0.01', '−0.01', '0.00')
-    """
+    """A difference for a table, with its sign."""
     text = number(value, digits)
     return "+" + text if value > 0 and float(text) != 0 else text
 
 
 def percent(value: float, digits: int | None = None) -> str:
-    """A share as a percentage, with as many digits as a small one needs.
-
-    >>> percent(0.8125), percent(0.00234), percent(0.5, 0)
-    ('81.2%', '0.23%', '50%')
-    """
+    """A share as a percentage, with as many digits as a small one needs."""
     if math.isnan(value):
         return ""
     if digits is None:
@@ -99,11 +83,7 @@ def range_names(ends: Sequence[float]) -> list[str]:
 
 
 def p_text(p: float, draws: int = 0) -> str:
-    """A p-value, as exact as the draws of labels that it comes from allow; 0 is a p-value without draws.
-
-    >>> p_text(0.001), p_text(0.2345), p_text(1e-20), p_text(0.001, 999)
-    ('p = 0.001', 'p = 0.23', 'p < 0.001', 'p ≤ 0.001, as small as 999 draws can tell')
-    """
+    """A p-value, as exact as the draws of labels that it comes from allow; 0 is a p-value without draws."""
     # A smaller one is of a tail beyond the draws.
     if draws and 0.5 < p * (1 + draws) < 1.5:
         return f"p ≤ {p:.2g}, as small as {draws:,} draws can tell"
@@ -111,20 +91,12 @@ def p_text(p: float, draws: int = 0) -> str:
 
 
 def count(value: float) -> str:
-    """A number of rows, of which there may be fractions.
-
-    >>> count(2070.4), count(3.25)
-    ('2,070', '3.2')
-    """
+    """A number of rows, of which there may be fractions."""
     return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
 
 
 def amount(value: float, unit: str) -> str:
-    """A number of something.
-
-    >>> amount(1, "row"), amount(2070, "row"), amount(3, "class")
-    ('1 row', '2,070 rows', '3 classes')
-    """
+    """A number of something, named by `unit` in the singular."""
     return f"{count(value)} {unit}{'' if value == 1 else 'es' if unit.endswith('s') else 's'}"
 
 
@@ -169,9 +141,5 @@ def span(estimate: Any, digits: int = 4) -> str:
 
 
 def power_of_ten(exponent: int) -> str:
-    """Ten to a power, with a raised exponent.
-
-    >>> power_of_ten(-6)
-    '10⁻⁶'
-    """
+    """Ten to a power, with a raised exponent."""
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -13,11 +13,7 @@ from urllib.request import url2pathname
 
 
 def require(module: str, *, extra: str) -> ModuleType:
-    """Import `module`, or say which extra of calibrant brings it.
-
-    >>> require("json", extra="cli").dumps([1])
-    '[1]'
-    """
+    """Import `module`, or say which extra of calibrant brings it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

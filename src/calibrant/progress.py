@@ -14,24 +14,7 @@ TELLING = 0.05
 
 
 class ProgressBar:
-    """A bar with the time spent and left, and failures so far.
-
-    Parameters
-    ----------
-    total : float
-        What the bar is full at: a number of steps, or 1.0 for a share.
-    what : str
-        Word before the bar.
-    show : bool, default=None
-        Whether to show it; by default when standard error is a terminal.
-
-    Examples
-    --------
-    >>> with ProgressBar(2, "fits", show=False) as bar:
-    ...     bar.advance(failed=True)
-    >>> bar.failed
-    1
-    """
+    """A bar with the time spent and left, and failures so far; `total` is a number of steps, or 1.0 for a share."""
 
     def __init__(self, total: float, what: str, show: bool | None = None) -> None:
         self._bar: Any = None

@@ -32,11 +32,7 @@ def row_sums(x: AnyFloatArray) -> AnyFloatArray:
 
 
 def ordered_row_sums(x: AnyFloatArray) -> AnyFloatArray:
-    """The sum of each row of `x` (n, k), added from left to right: to the last bit what any other language gets.
-
-    >>> ordered_row_sums(np.array([[0.1] * 10])).tolist()
-    [0.9999999999999999]
-    """
+    """The sum of each row of `x` (n, k), added from left to right: to the last bit what any other language gets."""
     n, k = x.shape
     if 1 < k <= _FEW_COLUMNS:
         return row_sums(x)

@@ -45,11 +45,7 @@ class LabelDraw(NamedTuple):
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is: rows, observations where rows have counts, groups where rows belong together.
-
-    >>> str(Size(150, 1350.0)), str(Size(300, groups=30)), str(Size(1))
-    ('150 rows, 1,350 observations', '300 rows in 30 groups', '1 row')
-    """
+    """How much there is: rows, observations where rows have counts, groups where rows belong together."""
 
     rows: int
     total: float | None = None
@@ -63,45 +59,26 @@ class Size:
         return text if self.groups is None else f"{text} in {self.groups:,} group{'' if self.groups == 1 else 's'}"
 
     def to_dict(self) -> dict[str, float]:
-        """The known numbers by name."""
         known = {"rows": self.rows, "observations": self.total, "groups": self.groups}
         return {name: value for name, value in known.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Validated predictions with labels.
+    """Validated predictions with labels."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, k)
-        Probabilities, or their logarithms if `logs` is true.
-    y : ndarray of shape (n,)
-        The column number of each row's label; while `classes` is `None`, the labels as they were given.
-    counts : ndarray of shape (n,), default=None
-        How many observations each row stands for, positive; `None`: one each.
-    groups : ndarray of shape (n,), default=None
-        A number for each row, equal for rows that may depend on each other; `None`: rows are independent.
-    classes : ndarray of shape (k,), default=None
-        The label of each column.
-    logs : bool, default=False
-        Whether `values` are logarithms.
-    rows : ndarray of shape (n,), default=None
-        The rows of the input that these come from, if they are not all of them once, in their order.
-
-    Examples
-    --------
-    >>> sample = Sample(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]), counts=np.array([3.0, 1.5]))
-    >>> sample.n_rows, sample.total, str(sample)
-    (2, 4.5, '2 rows, 4.5 observations')
-    """
-
+    #: Probabilities (n, k), or their logarithms if `logs` is true.
     values: AnyFloatArray
+    #: The column number of each row's label; while `classes` is `None`, the labels as they were given.
     y: AnyArray
+    #: How many observations each row stands for, positive; `None`: one each.
     counts: FloatArray | None = None
+    #: A number for each row, equal for rows that may depend on each other; `None`: rows are independent.
     groups: AnyIntArray | None = None
+    #: The label of each column.
     classes: AnyArray | None = None
     logs: bool = False
+    #: The rows of the input that these come from, if they are not all of them once, in their order.
     rows: AnyIntArray | None = None
 
     def __str__(self) -> str:

@@ -25,11 +25,7 @@ LOSS_FLOOR = 1e-15
 
 
 def log_probabilities(p: ArrayLike, *, out: FloatArray | None = None) -> FloatArray:
-    """Logarithms of probabilities (n, k), clipped below at `LOG_FLOOR`, into `out`, which may be `p` itself.
-
-    >>> log_probabilities([[1.0, 0.0]]).round(2)
-    array([[  0.  , -87.34]])
-    """
+    """Logarithms of probabilities (n, k), clipped below at `LOG_FLOOR`, into `out`, which may be `p` itself."""
     p = np.asarray(p, dtype=np.float64)
     if p.size <= _SHORT:  # where asking NumPy not to warn of zeros takes longer than to have none
         x = np.log(np.maximum(p, _LEAST, out=out), out=out)
@@ -45,11 +41,7 @@ def log_in_place(p: FloatArray) -> FloatArray:
 
 
 def log_odds(p: ArrayLike) -> FloatArray:
-    """Binary logits ``log p - log1p(-p)``, clipped to ``±|LOG_FLOOR|``.
-
-    >>> log_odds([0.5, 1.0, 1 - 1e-8]).round(2)
-    array([ 0.  , 87.34, 18.42])
-    """
+    """Binary logits ``log p - log1p(-p)``, clipped to ``±|LOG_FLOOR|``."""
     p = np.asarray(p, dtype=np.float64)
     with np.errstate(divide="ignore"):
         x = np.log(p) - np.log1p(-p)
@@ -57,11 +49,7 @@ def log_odds(p: ArrayLike) -> FloatArray:
 
 
 def log_softmax(z: ArrayLike) -> FloatArray:
-    """Logarithm of the softmax along the last axis; ``-inf`` marks an impossible class.
-
-    >>> bool(np.allclose(np.exp(log_softmax([0.0, np.log(3.0)])), [0.25, 0.75]))
-    True
-    """
+    """Logarithm of the softmax along the last axis; ``-inf`` marks an impossible class."""
     z = np.asarray(z, dtype=np.float64)
     shifted = z - z.max(axis=-1, keepdims=True)
     shifted -= np.log(row_sums(np.exp(shifted)))[..., None]
@@ -77,11 +65,7 @@ def softmax_inplace(z: FloatArray) -> FloatArray:
 
 
 def softmax(z: ArrayLike) -> FloatArray:
-    """Softmax along the last axis.
-
-    >>> softmax([0.0, 0.0, -np.inf])
-    array([0.5, 0.5, 0. ])
-    """
+    """Softmax along the last axis; ``-inf`` marks an impossible class."""
     return softmax_inplace(np.array(z, dtype=np.float64))
 
 

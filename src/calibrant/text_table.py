@@ -13,14 +13,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int | Sequence[bool] = 1, gap: int = 2) -> str:
-    """Rows of text, all of one length, in aligned columns with `gap` spaces between them.
+    """Rows of text, all of one length, in columns with `gap` spaces between them.
 
     `left` is how many columns, or which, are aligned to the left; the others are aligned to the right.
-
-    >>> print(aligned([["method", "rank"], ["ts", "2.0"], ["sms", "1.5"]]))
-    method  rank
-    ts       2.0
-    sms      1.5
     """
     widths = [max(map(len, column)) for column in zip(*rows)]
     to_left = [place < left for place in range(len(widths))] if isinstance(left, int) else left
@@ -30,20 +25,12 @@ def aligned(rows: Sequence[Sequence[str]], left: int | Sequence[bool] = 1, gap: 
 
 
 def encodable(text: str) -> str:
-    r"""Text that can be written: lone surrogates, as in the names of undecodable files, are spelled out.
-
-    >>> print(encodable("caf\udce9"))
-    caf\udce9
-    """
+    """Text that can be written: lone surrogates, as in the names of undecodable files, are spelled out."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def as_cell(text: str) -> str:
-    """Text as a cell of a CSV file that no spreadsheet program takes for a formula; `from_cell` gives it back.
-
-    >>> as_cell("=1+1"), from_cell(as_cell("=1+1")), as_cell("it's plain")
-    ("'=1+1", '=1+1', "it's plain")
-    """
+    """Text as a cell of a CSV file that no spreadsheet program takes for a formula; `from_cell` gives it back."""
     return f"'{text}" if text.startswith(_FORMULA) or from_cell(text) != text else text
 
 
@@ -54,13 +41,7 @@ def from_cell(cell: str) -> str:
 
 
 def list_names(names: Iterable[Label], limit: int = 20, write: Callable[[Any], str] = repr) -> str:
-    """At most `limit` names, each as `write` gives it, so that a message with many or long names stays short.
-
-    >>> list_names(["a", "b", "c"], limit=2)
-    "'a', 'b' and 1 more"
-    >>> list_names(["p_cat = cat", "p_dog = dog"], write=str)
-    'p_cat = cat, p_dog = dog'
-    """
+    """At most `limit` names, each as `write` gives it, so that a message with many or long names stays short."""
     names = list(names)
     texts = [write(name) for name in names[:limit]]
     shown = ", ".join(text if len(text) <= 80 else f"{text[:70]} ... {text[-5:]}" for text in texts)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import AutoCalibrator, SegmentedCalibrator, get_calibrator, list_calibrators
-from calibrant.sample import Sample
+from calibrant.sample import Sample, Size
 from tests.combinations import one_per_class, with_classes
 from tests.needs import needs
 from tests.samples import confused, quiet
@@ -177,3 +177,9 @@ def test_merged_copies_count_for_all_of_them():
     assert merged.counts.tolist() == [1.5, 2.0, 1.0]
     apart = Sample(values, np.array([1, 0, 0, 1]), None, np.array([0, 0, 0, 1]))
     assert apart.merged() is apart
+
+
+def test_a_sample_says_how_many_rows_and_observations_it_has():
+    sample = Sample(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]), counts=np.array([3.0, 1.5]))
+    assert (sample.n_rows, sample.total, str(sample)) == (2, 4.5, "2 rows, 4.5 observations")
+    assert str(Size(1)) == "1 row"

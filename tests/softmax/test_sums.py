@@ -11,8 +11,8 @@ import pytest
 from calibrant.sample import Sample
 from calibrant.softmax.penalties import GroupLasso, Lasso, Ridge
 from calibrant.softmax.rows.batch_rows import BatchRows, RowCache, watched
-from calibrant.softmax.rows.row_source import ArrayRows, Extent, Features
-from calibrant.softmax.rows.summed_rows import SummedProblem
+from calibrant.softmax.rows.row_source import ArrayRows, Extent, Features, with_ones
+from calibrant.softmax.rows.summed_rows import SummedProblem, add_up
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Log, Scale, Softmax
 from tests.samples import confused
@@ -283,3 +283,13 @@ def test_curvature_of_all_rows_serves_until_more_is_asked_for():
     assert two.thinned(0.02, rng) is one
     assert two.thinned(0.04, rng) is two
     assert one.thinned(0.03, rng) is two
+
+
+def test_sums_skip_parts_without_rows() -> None:
+    assert (add_up([[1, 2.5], None, [10, 1.0]]), add_up([None])) == ([11, 3.5], [])
+
+
+def test_rows_in_memory_have_the_weight_of_each_class_and_features_class_by_class() -> None:
+    assert with_ones(np.array([[-1.0, -2.0]])).tolist() == [[-1.0], [-2.0], [1.0]]
+    rows = ArrayRows(Sample(np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]), np.array([0, 0, 0])))
+    assert rows.class_weights.tolist() == [3.0, 0.0]

@@ -82,26 +82,16 @@ def score_scaling(estimator: BaseEstimator, sample: Sample, *, decisions: bool =
 
 @dataclass
 class CalibratedPair:
-    """A fitted classifier and its calibrator: one entry of `CalibratedClassifier.calibrated_classifiers_`.
-
-    Attributes
-    ----------
-    estimator : classifier
-        The fitted classifier.
-    calibrators : list
-        The one calibrator, of all classes at once.
-    classes : ndarray of shape (k,)
-        The labels of the columns of `predict_proba`.
-    decisions : bool
-        Whether decision values were preferred to log-probabilities.
-    scaling : Scale or None
-        What makes logits of very large decision values: see `calibrant.calibrators.score_scaling`.
-    """
+    """A fitted classifier and its calibrator: one entry of `CalibratedClassifier.calibrated_classifiers_`."""
 
     estimator: BaseEstimator
+    #: The one calibrator, of all classes at once.
     calibrators: list[BaseEstimator]
+    #: The labels of the columns of `predict_proba`.
     classes: AnyArray
+    #: Whether decision values were preferred to log-probabilities.
     decisions: bool = False
+    #: What makes logits of very large decision values: see `calibrant.calibrators.score_scaling`.
     scaling: Scale | None = None
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:

@@ -38,13 +38,6 @@ def coefficient_covariance(
 
     `curvature` is the second derivative of the penalty beside the mean loss, one for each coefficient; `unshrunk` a
     direction, shaped like the coefficients, that was fitted without a penalty beforehand: a temperature.
-
-    Examples
-    --------
-    >>> sample = Sample(np.full((4, 2), 0.5), np.array([0, 1, 1, 1]))
-    >>> problem = ArrayProblem(sample.y, np.zeros((2, 4)), shared=np.ones((1, 4)), first_free=1)
-    >>> coefficient_covariance(problem, np.array([[np.log(3)]]), np.zeros((1, 1)), sample).round(4)  # 1 / (4 ¾ ¼)
-    array([[1.3333]])
     """
     point = problem.at(theta)
     hessian = problem.total_weight * point.hessian()
@@ -65,15 +58,7 @@ def coefficient_covariance(
 
 
 def temperature_variance(problem: ArrayProblem, alpha: float, sample: Sample) -> FloatArray:
-    """Variance (1, 1) of the inverse temperature, of a problem whose own features are its offset.
-
-    Examples
-    --------
-    >>> x = np.log([[0.75, 0.25]] * 4)
-    >>> sample = Sample(x, np.array([0, 0, 0, 1]), logs=True)
-    >>> temperature_variance(ArrayProblem(sample.y, x.T, own=x.T[None]), 1.0, sample).round(3)  # 4 ¾ ¼ log(3)²
-    array([[1.105]])
-    """
+    """Variance (1, 1) of the inverse temperature, of a problem whose own features are its offset."""
     bend = max(problem.total_weight * problem.scaled(alpha)[2], float(np.finfo(np.float64).tiny))
     if sample.groups is None:
         return np.array([[1.0 / bend]])
@@ -101,13 +86,6 @@ def log_odds_variances(features: Features, p: FloatArray, others: FloatArray, co
 
     The `covariance` of the coefficients of a single class is that of a model of two classes, whose first has none; a
     single number is the variance of one coefficient that all classes share.
-
-    Examples
-    --------
-    >>> features = Features(np.zeros((2, 1)), shared=np.array([[2.0], [1.0]]))
-    >>> half = np.array([[0.5, 0.5]])
-    >>> log_odds_variances(features, half, half, np.eye(2))
-    array([[5., 5.]])
     """
     shared, own, k = features.shared, features.own, p.shape[1]
     if own is not None and len(covariance) == 1:

@@ -49,13 +49,6 @@ def fit_inverse_temperature(
 
     With a `prior`, ``prior (log α)² / 2`` is added to the sum of the losses, so that data without a single error do
     not lead to certainty.
-
-    Examples
-    --------
-    >>> x = np.log([[0.9, 0.9, 0.9, 0.1], [0.1, 0.1, 0.1, 0.9]])  # right three times in four, claiming 0.9
-    >>> alpha, loss = fit_inverse_temperature(x, np.array([0, 0, 1, 1]))
-    >>> bool(np.isclose(alpha, np.log(3) / np.log(9)))
-    True
     """
     n, third = x.shape[1], np.nan
     if n >= _MANY_ROWS:  # a look at some rows brings the start so close that two passes over all remain

@@ -26,14 +26,7 @@ from calibrant.typing import FloatArray
 
 
 class Penalty:
-    """A sum over coefficients of ``a |t| + b t² / 2`` up to ``|t| = c``, constant beyond.
-
-    Attributes
-    ----------
-    strength : ndarray, the strength of every coefficient.
-    slope, curvature, reach : ndarrays of the same shape, ``a``, ``b`` and ``c``.
-    certifies : whether every coefficient is penalised by a convex penalty, so that there is a duality gap.
-    """
+    """A sum over coefficients of ``slope |t| + curvature t² / 2`` up to ``|t| = reach``, constant beyond."""
 
     smooth: ClassVar[bool] = False
     convex: ClassVar[bool] = True
@@ -52,6 +45,7 @@ class Penalty:
         self.reach = np.full(shape, np.inf) if reach is None else reach
         self.groups: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
         self.group_strength: FloatArray = np.zeros(0)
+        #: Whether every coefficient is penalised by a convex penalty, so that there is a duality gap.
         self.certifies = self.convex and bool(np.all(self.strength > 0.0))
 
     def value(self, theta: FloatArray) -> float:

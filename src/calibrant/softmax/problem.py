@@ -27,17 +27,13 @@ FLATTEST = 1e-100
 
 
 class ClassMoments(NamedTuple):
-    """Moments of the features that each class sees, under the weights ``w_i v_ij`` with ``v_ij = p_ij (1 − p_ij)``.
+    """Moments of the features that each class sees, under the weights ``w_i v_ij`` with ``v_ij = p_ij (1 − p_ij)``."""
 
-    Attributes
-    ----------
-    scale : ndarray of shape (r,), the curvature ``c_j = Σ_i w_i v_ij`` of each class.
-    first : ndarray of shape (r, q), the sums ``Σ_i w_i v_ij f_ij``.
-    square : ndarray of shape (r, q), the sums ``Σ_i w_i v_ij f_ij²``, which are the diagonal of the Hessian.
-    """
-
+    #: The curvature ``c_j = Σ_i w_i v_ij`` of each class (r,).
     scale: FloatArray
+    #: ``Σ_i w_i v_ij f_ij``, of shape (r, q).
     first: FloatArray
+    #: ``Σ_i w_i v_ij f_ij²``, of shape (r, q): the diagonal of the Hessian.
     square: FloatArray
 
 
@@ -101,27 +97,22 @@ class Point(ABC):
 
 
 class SoftmaxProblem(ABC):
-    """Mean log loss of a linear softmax model, wherever its rows are.
+    """Mean log loss of a linear softmax model, wherever its rows are."""
 
-    Attributes
-    ----------
-    shape : number of classes that have coefficients, and number of coefficients of each.
-    n_classes, n_rows : int
-    n_shared, n_own : number of shared and of own-class features.
-    total_weight : sum of the row weights as they were given.
-    precision : relative rounding of the loss.
-    curvature_share : the share of the rows that suffices for curvature; below 1 where passes over all are expensive.
-    in_memory : whether the rows are arrays so that a solver can visit single rows (`ArrayProblem`).
-    """
-
+    #: Number of classes that have coefficients, and number of coefficients of each.
     shape: tuple[int, int]
     n_classes: int
     n_rows: int
+    #: Number of shared and of own-class features.
     n_shared: int
     n_own: int
+    #: Sum of the row weights as they were given.
     total_weight: float
+    #: Relative rounding of the loss.
     precision: float = float(np.finfo(np.float64).eps)
+    #: The share of the rows that suffices for curvature; below 1 where passes over all are expensive.
     curvature_share: float = 1.0
+    #: Whether the rows are arrays, so that a solver can visit single rows (`ArrayProblem`).
     in_memory: ClassVar[bool] = False
 
     @property

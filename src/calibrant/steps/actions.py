@@ -108,11 +108,7 @@ class CostTable:
 
 
 def column_cells(names: list[Label]) -> list[Any]:
-    """Names of actions as cells of one column of a table: all of them texts if one of them is a text.
-
-    >>> column_cells([0, 1, "ask"]), column_cells([0, 1])
-    (['0', '1', 'ask'], [0, 1])
-    """
+    """Names of actions as cells of one column of a table: all of them texts if one of them is a text."""
     return [str(name) for name in names] if any(isinstance(name, str) for name in names) else names
 
 

@@ -185,13 +185,7 @@ def pair(p: FloatArray, i: int, j: int) -> FloatArray:
 
 
 def rest(p: FloatArray) -> FloatArray:
-    """``1 - p_j`` for every column, without cancellation next to ``p_j = 1``.
-
-    Examples
-    --------
-    >>> rest(np.array([[1.0, 1e-20, 2e-20]]))
-    array([[3.e-20, 1.e+00, 1.e+00]])
-    """
+    """``1 - p_j`` for every column, without cancellation next to ``p_j = 1``."""
     small = p.copy()
     rows, top = np.arange(len(p)), p.argmax(axis=1)
     largest = small[rows, top]

@@ -45,17 +45,11 @@ class Operators(ABC):
 
 
 class Operations(ABC):
-    """The operations of a target on rows; a `column` is one number for each row.
+    """The operations of a target on rows; a `column` is one number for each row."""
 
-    Attributes
-    ----------
-    target : str
-        What a map is written as, in messages.
-    floor : float
-        The least probability.
-    """
-
+    #: What a map is written as, in messages.
     target: ClassVar[str]
+    #: The least probability.
     floor: float = FLOOR
 
     def run(self, steps: Steps, x: Row, width: int) -> Row:

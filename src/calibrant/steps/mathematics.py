@@ -24,8 +24,6 @@ _LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 def formula(steps: Steps, width: int) -> list[str]:
     """The lines of a map of `width` probabilities p; the last line is q.
 
-    Examples
-    --------
     >>> from calibrant.steps import Log, Scale, Softmax
     >>> formula([Log(), Scale(0.5, np.array([0.0, 0.1])), Softmax()], 2)
     ['x₁ = log p', 'x₂ = 0.5 · x₁ + (0, 0.1)', 'q = softmax(x₂)']

@@ -151,8 +151,8 @@ def from_logs(steps: s.Steps, like: Tensor) -> Callable[[Tensor], Tensor]:
 def predict_from_logs(steps: s.Steps, x: Tensor) -> Tensor:
     """The probabilities that a fitted map makes of log-probabilities `x` (n, k), in the precision of `x`.
 
-    A map that compares values with thresholds is run in double precision, where the device has it. A
-    step that is a function of arrays is run on the processor.
+    A map that compares values with thresholds is run in double precision, where the device has it. A step that is a
+    function of arrays is run on the processor.
     """
     exact = x if x.device.type == "mps" or not decides(steps) else x.to(torch.float64)
     try:

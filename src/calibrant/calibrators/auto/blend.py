@@ -111,9 +111,9 @@ def pool_weight(
     """The share ``v`` of the original predictions that maximises the likelihood of ``(1 − v) blended + v original``.
 
     `blended` and `original` are the probabilities of the observed labels and `each` is what their rows count for;
-    `counts` are pseudo-observations that only
-    the blend, and only the original, could explain. The objective is concave. If the blend's log-likelihood is larger
-    by more than `overwhelming`, the share is zero: what is left of it would only carry the original's bias.
+    `counts` are pseudo-observations that only the blend, and only the original, could explain. The objective is
+    concave. If the blend's log-likelihood is larger by more than `overwhelming`, the share is zero: what is left of it
+    would only carry the original's bias.
     """
     if evidence(blended, original, each) > overwhelming:
         return 0.0

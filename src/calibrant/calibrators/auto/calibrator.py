@@ -316,7 +316,6 @@ def _two_columns(odds: FloatArray) -> FloatArray:
 
 
 def fit_members(fit: CrossFit, plan: Plan, seed: int) -> list[Member]:
-    """Fit the members that a plan names."""
     members = [fit.temperature()] if "temperature" in plan.members else []
     if "vector" in plan.members:
         members.append(fit.vector(plan.factors))

@@ -41,8 +41,7 @@ def classes_off(said: FloatArray, seen: FloatArray, n: float) -> list[int]:
 def matching_intercepts(sample: Sample, off: list[int]) -> FloatArray:
     """Intercepts (k,) after which the mean predictions of the classes `off` are their frequencies.
 
-    The likelihood of a softmax model is largest, as a function of
-    an intercept, where the mean prediction equals the frequency.
+    There the likelihood of a softmax model is largest as a function of an intercept.
     """
     rows, k = sample.class_counts, sample.n_classes
     free = [j for j in off if min(rows[j], rows.sum() - rows[j]) >= _LEAST_ROWS]

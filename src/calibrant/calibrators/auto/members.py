@@ -78,10 +78,7 @@ class Member:
 
 @dataclass(frozen=True)
 class PathFit:
-    """A path of strengths, averaged by likelihood: out-of-fold logits, coefficients of each fold, and what each loses.
-
-    `labels` name the strengths, `losses` are their cross-validated log losses and `weights` their shares.
-    """
+    """A path of strengths, averaged by likelihood: out-of-fold logits, coefficients of each fold, what each loses."""
 
     held: FloatArray
     thetas: list[FloatArray]
@@ -91,7 +88,6 @@ class PathFit:
 
     @property
     def mean(self) -> FloatArray:
-        """Mean coefficients of the folds."""
         return np.asarray(np.mean(self.thetas, axis=0))
 
     @property
@@ -258,7 +254,6 @@ class CrossFit:
     def problem(
         self, shared: FloatArray, own: FloatArray, rows: IntArray, dtype: DTypeLike = np.float64
     ) -> ArrayProblem:
-        """The softmax problem of some of the rows."""
         part = self.sample.take(rows)
         return ArrayProblem(
             part.y, part.x.T, shared=shared[:, rows], own=own[:, :, rows], weight=part.counts, dtype=dtype

@@ -71,40 +71,25 @@ _BYTES_PER_VALUE, _BYTES_PER_QUESTION = 7, 28
 
 @dataclass(frozen=True)
 class Plan:
-    """What is fitted: every ingredient of `AutoCalibrator` that can be left out or changed.
+    """What is fitted: every ingredient of `AutoCalibrator` that can be left out or changed."""
 
-    Attributes
-    ----------
-    members : dict
-        Members to fit, with their prior weights in the blend.
-    n_folds, stratified
-        The folds.
-    n_landmarks, n_directions : int
-        Size of the kernel, or number of projections instead of one.
-    trees : BoostingOptions
-        How trees are grown.
-    factors, lambdas
-        Factors on the ridge strengths that are averaged, and the relative strengths of the parts of the matrix.
-    input_smoothing
-        The mixture of the input with the uniform distribution, see `TemperatureScalingCalibrator`.
-    proof_of_trees, without_trees
-        Nats that trees must gain out of fold to take part, and prior weights of other members if they do not.
-    pool_counts : tuple of float
-        Pseudo-observations for the blend and for the unchanged predictions, which so keep a share where calibration
-        gains nothing out of fold.
-    """
-
+    #: Members to fit, with their prior weights in the blend.
     members: dict[str, float]
     n_folds: int
     stratified: bool
+    #: Size of the kernel, or number of projections instead of one.
     n_landmarks: int
     n_directions: int = 0
     trees: BoostingOptions = field(default_factory=BoostingOptions)
+    #: Factors on the ridge strengths that are averaged, and the relative strengths of the parts of the matrix.
     factors: tuple[float, ...] = FACTORS
     lambdas: Lambdas = EVEN
     input_smoothing: InputSmoothing = "auto"
+    #: Nats that trees must gain out of fold to take part, and prior weights of other members if they do not.
     proof_of_trees: float = -np.inf
     without_trees: dict[str, float] = field(default_factory=dict)
+    #: Pseudo-observations for the blend and for the unchanged predictions, which so keep a share where calibration
+    #: gains nothing out of fold.
     pool_counts: tuple[float, float] = (1.0, 2.0)
 
     @property

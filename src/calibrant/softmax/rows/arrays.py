@@ -34,17 +34,6 @@ class ArrayProblem(SoftmaxProblem):
     The features are those of `calibrant.softmax.rows.row_source.Features`. Classes before `first_free` have no
     coefficients: 1 makes the first class the reference of a binary model. `dtype` is the precision of the large
     matrices; sums that make up the loss are float64 always.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x = np.log(rng.dirichlet(np.ones(3), size=50)).T
-    >>> problem = ArrayProblem(rng.integers(3, size=50), x, shared=np.vstack([x, np.ones(50)]))
-    >>> problem.shape
-    (3, 4)
-    >>> point = problem.at(np.zeros((3, 4)))
-    >>> point.gradient().shape, point.hessian().shape
-    ((3, 4), (12, 12))
     """
 
     in_memory = True

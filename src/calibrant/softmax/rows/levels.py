@@ -20,13 +20,6 @@ class LevelProblem(ArrayProblem):
 
     The logits of row i and class j are ``z_ij + Σ_l (b_jl + s_jl z_ij)`` over its levels l. `places` (n, c) lists them,
     -1 for none, for log-probabilities `z` (n, k). Coefficients have the shape (k, 2 n_levels), intercepts first.
-
-    Examples
-    --------
-    >>> z = np.log([[0.5, 0.5], [0.2, 0.8]])
-    >>> problem = LevelProblem(np.array([0, 1]), z, np.array([[0], [-1]]), 1)
-    >>> problem.logits(np.array([[1.0, 0.0], [0.0, 0.0]])).T.round(2).tolist()
-    [[0.31, -0.69], [-1.61, -0.22]]
     """
 
     def __init__(

@@ -24,17 +24,13 @@ from calibrant.typing import FloatArray
 
 
 class Features(NamedTuple):
-    """The features of some rows, class-major as the kernels need them.
+    """The features of some rows, class-major as the kernels need them."""
 
-    Attributes
-    ----------
-    offset : ndarray of shape (k, n), the logits at zero coefficients.
-    shared : ndarray of shape (d, n) or None, what every class weighs by its own coefficients.
-    own : ndarray of shape (m, k, n) or None, of which class j sees only ``own[:, j]``.
-    """
-
+    #: The logits at zero coefficients (k, n).
     offset: FloatArray
+    #: What every class weighs by its own coefficients (d, n).
     shared: FloatArray | None = None
+    #: Features (m, k, n), of which class j sees only ``own[:, j]``.
     own: FloatArray | None = None
 
 
@@ -54,13 +50,7 @@ def namespace(x: object) -> Any:
 
 
 def with_ones(x: FloatArray) -> FloatArray:
-    """Log-probabilities (n, k) as shared features, class-major, followed by a row of ones.
-
-    Examples
-    --------
-    >>> with_ones(np.array([[-1.0, -2.0]])).tolist()
-    [[-1.0], [-2.0], [1.0]]
-    """
+    """Log-probabilities (n, k) as shared features, class-major, followed by a row of ones."""
     n, k = x.shape
     if not isinstance(x, np.ndarray):  # kept row-major, as the torch home wants it
         torch = namespace(x)
@@ -73,29 +63,17 @@ def with_ones(x: FloatArray) -> FloatArray:
 
 
 class Extent(NamedTuple):
-    """How much there is.
-
-    Attributes
-    ----------
-    n_rows : int
-    total_weight : float, the number of observations: rows, or the sum of their weights.
-    class_weights : ndarray of shape (k,), the weight of the rows with each label.
-    """
+    """How much there is."""
 
     n_rows: int
+    #: The number of observations: rows, or the sum of their weights.
     total_weight: float
+    #: The weight of the rows with each label (k,).
     class_weights: FloatArray
 
 
 class Rows(ABC):
-    """Labelled, weighted log-probabilities.
-
-    Attributes
-    ----------
-    n_classes : int
-    n_rows, total_weight, class_weights
-        See `Extent`.
-    """
+    """Labelled, weighted log-probabilities, with the numbers of an `Extent`."""
 
     n_classes: int
     n_rows: int
@@ -118,8 +96,7 @@ class Rows(ABC):
     def inverse_temperatures(self, mixtures: Sequence[float], prior: float = 0.0) -> list[tuple[float, float]]:
         """The best inverse temperature, and its mean log loss, for each weight of the uniform distribution.
 
-        The weights are those of `calibrant.simplex.mix_log_probabilities`; the `prior` is that of
-        `calibrant.softmax.inverse_temperature.fit_inverse_temperature`.
+        The `prior` is that of `calibrant.softmax.inverse_temperature.fit_inverse_temperature`.
         """
 
     @abstractmethod
@@ -133,13 +110,7 @@ _MANY = 1 << 15
 
 
 def log_of_many(p: FloatArray) -> FloatArray:
-    """`calibrant.simplex.log_in_place`, several times faster for many numbers; the last digit may differ.
-
-    Examples
-    --------
-    >>> log_of_many(np.array([[0.5, 0.0]])).round(2)
-    array([[ -0.69, -87.34]])
-    """
+    """`calibrant.simplex.log_in_place`, several times faster for many numbers; the last digit may differ."""
     if p.size < _MANY or not p.flags.forc:
         return log_in_place(p)
     from calibrant.softmax.kernels import take_logs
@@ -169,14 +140,7 @@ _FUSED = {Log: _FusedLog, Softmax: _FusedSoftmax}
 
 
 class ArrayRows(Rows):
-    """Rows in arrays, held with contiguous columns: class-major, as kernels and problems need them.
-
-    Examples
-    --------
-    >>> rows = ArrayRows(Sample(np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]), np.array([0, 0, 0])))
-    >>> rows.class_weights
-    array([3., 0.])
-    """
+    """Rows in arrays, held with contiguous columns: class-major, as kernels and problems need them."""
 
     def __init__(self, labelled: Sample) -> None:
         self.labelled = labelled

@@ -44,13 +44,7 @@ def block_rows(n_classes: int) -> int:
 
 
 def add_up(parts: Iterable[RowSums | None]) -> RowSums:
-    """Lists of numbers and arrays added up entry by entry; `None` and empty lists, for no rows, are skipped.
-
-    Examples
-    --------
-    >>> add_up([[1, 2.5], None, [10, 1.0]]), add_up([None])
-    ([11, 3.5], [])
-    """
+    """Lists of numbers and arrays added up entry by entry; `None` and empty lists, for no rows, are skipped."""
     totals: list[object] = []
     for part in parts:
         if part:

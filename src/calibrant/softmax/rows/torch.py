@@ -52,13 +52,6 @@ class TorchProblem(SoftmaxProblem):
     """`calibrant.softmax.rows.arrays.ArrayProblem` on tensors, whose first axis is that of the rows.
 
     The precision of the offset (n, k) is that of the matrices; shared features are (n, d), own ones (m, n, k).
-
-    Examples
-    --------
-    >>> x = torch.log_softmax(torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]], dtype=torch.float64), 1)
-    >>> problem = TorchProblem(torch.tensor([2, 0]), x, own=x[None])
-    >>> problem.shape, problem.at(np.zeros((3, 1))).gradient().shape
-    ((3, 1), (3, 1))
     """
 
     def __init__(
@@ -312,14 +305,7 @@ _COPIED_ELEMENTS = 1 << 22
 
 
 class TorchRows(SummedRows):
-    """Rows in tensors: log-probabilities `x` (n, k), column numbers `y` of the labels, and positive counts.
-
-    Examples
-    --------
-    >>> rows = TorchRows(torch.log(torch.tensor([[0.9, 0.1], [0.4, 0.6]])), torch.tensor([0, 0]))
-    >>> rows.class_weights
-    array([2., 0.])
-    """
+    """Rows in tensors: log-probabilities `x` (n, k), column numbers `y` of the labels, and positive counts."""
 
     def __init__(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> None:
         self.x = x

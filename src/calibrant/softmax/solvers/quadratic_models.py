@@ -160,10 +160,7 @@ class DenseGroupModel:
     def minimise(
         self, point: Point, added: FloatArray | float, theta: FloatArray, u: FloatArray, error: float
     ) -> FloatArray:
-        """The minimiser near `theta`, where the loss has gradient `u`, as exact as an outer error of `error` needs.
-
-        `added` is curvature on top of the loss's own.
-        """
+        """See `SeparableModel.minimise`; it always finds one."""
         hessian = self._curvature(point, error).copy()
         diagonal = np.einsum("ii->i", hessian)
         diagonal += np.broadcast_to(added, theta.shape).ravel()
@@ -272,10 +269,7 @@ class GroupModel:
     def minimise(
         self, point: Point, added: FloatArray | float, theta: FloatArray, u: FloatArray, error: float
     ) -> FloatArray:
-        """The minimiser near `theta`, where the loss has gradient `u`, as exact as an outer error of `error` needs.
-
-        `added` is curvature on top of the loss's own.
-        """
+        """See `SeparableModel.minimise`; it always finds one."""
         self.point, self.added = point, added
         if self.parts is None or self.products > _PATIENCE:
             self.parts = point.class_moments() if theta.shape[1] > MANY_FEATURES else point.class_blocks()

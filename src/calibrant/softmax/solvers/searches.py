@@ -21,18 +21,7 @@ Found = TypeVar("Found")
 
 
 def run(search: Generator[Question, Reply, Found], answer: Callable[[Question], Reply]) -> Found:
-    """What a search finds by itself.
-
-    Examples
-    --------
-    >>> def first_above(limit):
-    ...     n = 0
-    ...     while (yield n) <= limit:
-    ...         n += 1
-    ...     return n
-    >>> run(first_above(10), lambda n: n * n)
-    4
-    """
+    """What a search finds by itself; `answer` gets one question at a time."""
     return run_together([search], lambda questions: {i: answer(question) for i, question in questions.items()})[0]
 
 
@@ -61,16 +50,7 @@ def run_together(
 
 
 def cholesky(matrix: FloatArray, *, jitter: float) -> FloatArray:
-    """The lower factor of a symmetric matrix; while it has none, its diagonal grows in place, by `jitter` at first.
-
-    Examples
-    --------
-    >>> singular = np.ones((2, 2))
-    >>> cholesky(singular, jitter=1e-12).shape
-    (2, 2)
-    >>> bool(singular[0, 0] > 1.0)
-    True
-    """
+    """The lower factor of a symmetric matrix; while it has none, its diagonal grows in place, by `jitter` at first."""
     while True:
         factor, failed = dpotrf(matrix, lower=True, clean=False)
         if not failed:
@@ -159,14 +139,6 @@ def damped_newton(
 
     `derivatives` gives value, gradient (shaped like `start`) and square Hessian at a point; `moments`, the second
     moments of the features, scale what is added to the Hessian's diagonal.
-
-    Examples
-    --------
-    >>> def quartic(t):
-    ...     return float(t[0] ** 4 - t[0]), 4 * t**3 - 1, np.array([[12 * t[0] ** 2]])
-    >>> at = damped_newton(quartic, np.ones(1), enough=lambda at: at.decrement < 1e-12)
-    >>> bool(np.isclose(at.theta[0], 0.25 ** (1 / 3)))
-    True
     """
     return run(newton_search(start, enough=enough, max_iter=max_iter, moments=moments), derivatives)
 

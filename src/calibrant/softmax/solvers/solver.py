@@ -41,22 +41,15 @@ def prox_residual(penalty: Penalty, theta: FloatArray, u: FloatArray) -> float:
 
 @dataclass
 class Solution:
-    """Coefficients with the proof of how good they are.
-
-    Attributes
-    ----------
-    theta : coefficients, shaped like ``problem.shape``.
-    objective : mean loss plus penalty.
-    gap : duality gap, an upper bound of the suboptimality; NaN where no feasible dual point is known.
-    residual : what the stopping rule looked at where there is no gap: the Newton decrement for smooth problems,
-        the prox-gradient residual otherwise; NaN where there is a gap.
-    n_iter : iterations.
-    converged : whether `gap` or `residual` met the tolerance.
-    """
+    """Coefficients with the proof of how good they are."""
 
     theta: FloatArray
+    #: Mean loss plus penalty.
     objective: float
+    #: Duality gap, an upper bound of the suboptimality; NaN where no feasible dual point is known.
     gap: float
+    #: What the stopping rule looked at where there is no gap, else NaN: the Newton decrement for smooth problems, the
+    #: prox-gradient residual otherwise.
     residual: float
     n_iter: int
     converged: bool
@@ -96,27 +89,21 @@ def judge(penalty: Penalty, theta: FloatArray, state: State, n_iter: int, tol: f
 
 
 def certify(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float) -> Solution:
-    """Evaluate the problem at `theta` and judge it."""
     return judge(penalty, theta, evaluate(problem, penalty, theta), n_iter, tol)
 
 
 class Solver(ABC):
-    """An algorithm for the penalised softmax problem.
-
-    Attributes
-    ----------
-    name : what `solver` calls it.
-    tol, max_iter : what `None` means for it, the first unless `default_tol` knows better.
-    needs_smooth : whether it asks a penalty for its gradient and curvature, not only for its prox.
-    draws_rows : whether it takes a random state.
-    needs_arrays : whether it visits single rows, so that they have to be in memory (`ArrayProblem`).
-    """
+    """An algorithm for the penalised softmax problem."""
 
     name: ClassVar[str]
+    #: What `None` means, unless `default_tol` knows better.
     tol: ClassVar[float] = 1e-8
     max_iter: ClassVar[int] = 100
+    #: Whether it asks a penalty for its gradient and curvature, not only for its prox.
     needs_smooth: ClassVar[bool] = False
+    #: Whether it takes a random state.
     draws_rows: ClassVar[bool] = False
+    #: Whether it visits single rows, so that they have to be in memory (`ArrayProblem`).
     needs_arrays: ClassVar[bool] = False
 
     @abstractmethod

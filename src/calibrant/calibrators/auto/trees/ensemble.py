@@ -129,10 +129,8 @@ def concatenate(layers: list[TreeLayer], k: int) -> TreeLayer:
 def quantile_borders(x: FloatArray, bins: int, weight: FloatArray | None = None) -> tuple[FloatArray, IntArray]:
     """Ascending borders (columns, bins - 1) at quantiles of each row of `x`, and the number of bins of each.
 
-    Weights count as repeated values.
-
-    A border stands in the middle of a gap between values, so that a row seen in the fit stays on its side however
-    another machine or language rounds a logarithm; values closer than `_GAP` share a bin.
+    Weights count as repeated values. A border stands in the middle of a gap between values, so that a row seen in the
+    fit stays on its side however another machine or language rounds a logarithm; values closer than `_GAP` share a bin.
     """
     borders = np.full((len(x), bins - 1), np.inf)
     n_bins = np.ones(len(x), dtype=np.int64)
