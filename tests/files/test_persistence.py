@@ -133,6 +133,11 @@ def test_values_return_exactly(value):
     same(twin, np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value)
 
 
+def test_tuples_and_infinities_have_marks_of_their_own():
+    marked = {"$": "tuple", "items": [1, {"$": "float", "value": "inf"}]}
+    assert encode({"a": (1, float("inf"))}) == {"$": "dict", "items": [["a", marked]]}
+
+
 def test_labels_names_and_classes(path):
     p, y = sample()
     frame = pd.DataFrame(p[:, ::-1], columns=["p_eve", "p_bob", "p_ann"])

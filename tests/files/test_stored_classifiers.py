@@ -81,6 +81,8 @@ def test_calibrators_of_their_own_are_no_single_map(path):
         calibrant.export(model, to="python")
     calibrant.save(model, path)
     assert json.loads(path.read_text())["version"] == 1  # nothing is shared: the first version can read it
+    with pytest.raises(AttributeError, match=r"calibrators of a CalibratedClassifier, one for each of its 3 folds\."):
+        calibrant.load(path).predict_proba(X)
     with pytest.raises(runtime.FileError, match="3 different calibrators of a CalibratedClassifier"):
         runtime.load(path)
     with pytest.raises(RequestError, match=r"holds the 3 calibrators .* ensemble='auto' or ensemble=False"):

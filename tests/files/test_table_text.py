@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from calibrant.files.tables import text as table_csv
-from calibrant.files.tables.cells import NumberStyle, label_codes, measured, segment_texts
+from calibrant.files.tables.cells import NumberStyle, label_codes, measured, read_number, segment_texts, to_dates
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
@@ -210,3 +210,15 @@ def test_only_what_may_help_is_hinted_at(tmp_path: Path, renormalize: bool, hint
 def test_segments_of_several_columns_are_one_text() -> None:
     cells = np.array([["north", 1.0], ["", None], [float("nan"), 2.5]], dtype=object)
     assert segment_texts(cells).tolist() == ["north, 1", "(none), (none)", "(none), 2.5"]
+
+
+def test_numbers_are_read_as_other_programs_read_them() -> None:
+    assert read_number("-2.5e3") == -2500.0
+    with pytest.raises(ValueError, match=r"'0\.5_0' is not a number"):
+        read_number("0.5_0")
+
+
+def test_days_of_texts_that_begin_with_a_date() -> None:
+    pa = pytest.importorskip("pyarrow")
+    days = to_dates(pa.array(["2026-03-14 10:30", "2026-03", "14 March"]))
+    np.testing.assert_array_equal(days, np.array(["2026-03-14", "2026-03-01", "NaT"], dtype="datetime64[D]"))

@@ -13,6 +13,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from calibrant import CalibrationWarning, get_calibrator, load, metrics
+from calibrant.inputs.class_columns import are_numbered, classes_of_names
 from tests.cli.test_commands import ok, run
 
 RNG = np.random.default_rng(0)
@@ -188,3 +189,11 @@ def test_files_give_the_same_answers(tmp_path: Path) -> None:
     np.testing.assert_allclose(stored.predict_proba(wide)[:, order], python.predict_proba(wide), atol=1e-12)
     refused = run("fit", tmp_path / "t.csv", "--label", "y", "--logits", "-m", "ts", "-o", tmp_path / "d.json")
     assert "they are probabilities, not logits. Leave out --logits" in refused.stderr
+
+
+def test_what_names_say_of_labels() -> None:
+    assert classes_of_names(["dog_p", "cat_p"], ["cat", "dog"]) == ["dog", "cat"]
+    assert classes_of_names(["u", "v"], ["cat", "dog"]) is None
+    assert classes_of_names(["p_0", "p_2", "p_1"], [0, 1]) == [0, 2, 1]
+    assert are_numbered(["p_0", "p_1"], ["no", "yes"]) is True
+    assert are_numbered(["p_1", "p_0"], ["no", "yes"]) is False

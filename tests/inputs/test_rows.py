@@ -190,3 +190,8 @@ def test_masked_arrays_are_arrays_unless_a_value_is_masked() -> None:
     assert as_matrix(np.ma.array([[0.5, 0.5]]))[0].tolist() == [[0.5, 0.5]]
     with pytest.raises(ValueError, match="Input X contains NaN: a masked value at row 0, column 1"):
         as_matrix(np.ma.array([[0.5, 0.5]], mask=[[False, True]]))
+
+
+def test_a_row_is_divided_by_its_sum_and_a_single_column_is_that_of_the_second_class() -> None:
+    assert complete(np.array([[1.0, 3.0]])).tolist() == [[0.25, 0.75]]
+    assert complete(np.array([[0.25]])).tolist() == [[0.75, 0.25]]

@@ -17,6 +17,7 @@ from calibrant import CalibrationWarning, SegmentedCalibrator, runtime
 from calibrant.inputs.segments import (
     SeenLevels,
     numbers_if_all_are,
+    places_of,
     plain_number,
     read_segments,
     segment_numbers,
@@ -33,6 +34,17 @@ def places(values, levels):
     frame = read_segments({"x": values}, len(values))
     numbers = segment_numbers(frame, {"x": levels})[:, 0].astype(int)
     return [levels[number] if number >= 0 else None for number in numbers]
+
+
+def test_places_of_levels_in_the_spellings_of_other_programs():
+    found = places_of(["007", "3.00", "True", "north"])
+    assert found == {"007": 0, "3.00": 1, "True": 2, "north": 3, "7": 0, "3": 1, "true": 2, "TRUE": 2}
+    assert places_of(["007", "7", "08", "8.0"]) == {"007": 0, "7": 1, "08": 2, "8.0": 3}
+
+
+def test_numbers_of_segments_that_are_unknown_or_missing():
+    frame = {"region": np.array(["b", "c"]), "age": np.array([31.0, np.nan])}
+    assert segment_numbers(frame, {"region": ["a", "b"], "age": None}).tolist() == [[1.0, 31.0], [-1.0, -1e100]]
 
 
 def objects(*values):
@@ -121,6 +133,7 @@ def test_plain_numbers_are_equal_as_fractions_are():
         assert plain == plain_number(plain)
         assert not (plain.startswith(("00", "-0")) and not plain.startswith("-0.")) or plain == "0"
     assert seen > 300
+    assert [plain_number(text) for text in (".5", "-0", "1e5", "1-2", "")] == ["0.5", "0", "", "", ""]
 
 
 @cache
@@ -198,6 +211,8 @@ def test_a_warning_names_levels_where_hardly_any_is_known(known, message):
 def test_whole_decimals_have_all_their_digits_up_to_a_limit_and_then_those_of_floats():
     assert texts_of(objects(Decimal(10) ** 30)) == ["1" + "0" * 30]
     assert texts_of(objects(Decimal(2) * 10**30)) == texts_of(np.array([2e30]))
+    assert texts_of(objects(Decimal("3.00"), True, "3.00")) == ["3", "True", "3.00"]
+    assert texts_of(np.array([0.1, np.nan], dtype=np.float32)) == ["0.1", ""]
 
 
 @pytest.mark.parametrize(("length", "shown"), [(40, "x" * 40), (41, "x" * 37 + "...")])

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from calibrant import get_calibrator
+from calibrant.inputs.observations import observations, repeated_rows
 from calibrant.metrics import brier, log_loss
 from tests.samples import sharpened
 
@@ -83,3 +84,10 @@ def test_metrics_name_the_row_of_the_predictions_not_of_an_observation():
         log_loss(matrix, p)
     with pytest.raises(ValueError, match="weights are zero"):
         log_loss(np.zeros((20, 3)), np.full((20, 3), 1 / 3))
+
+
+def test_observations_of_votes_and_weights():
+    rows, labels, counts = repeated_rows([[3, 1, 0], [0, 0, 1]], 2, 3)
+    assert (rows.tolist(), labels.tolist(), counts.tolist()) == ([0, 0, 1], [0, 1, 2], [3.0, 1.0, 1.0])
+    found = observations([0, 1, 1], (3, 2), [1.0, 0.0, 2.0])[:3]
+    assert [part.tolist() for part in found] == [[0, 2], [0, 1], [1.0, 2.0]]

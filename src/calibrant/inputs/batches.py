@@ -155,10 +155,7 @@ _SLACK = 1.25
 
 
 class Reservoir:
-    """A uniform sample of rows from one pass over them, without knowing how many will come.
-
-    Rows of one group are kept or left out together, so that the sample is one of groups.
-    """
+    """A uniform sample of rows from one pass over an unknown number; rows of a group are kept or left out together."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.size, self.seen = size, 0

@@ -33,7 +33,6 @@ class NamedColumns:
         return self.values.shape
 
     def to_numpy(self) -> AnyArray:
-        """The numbers alone."""
         return self.values
 
     def __len__(self) -> int:
@@ -49,14 +48,12 @@ def column_names(frame: object) -> list[Label] | None:
 
 
 def select(frame: Any, names: Sequence[Label]) -> Any:
-    """Some columns of a frame, as a frame."""
     if hasattr(frame, "column_names"):
         return NamedColumns(list(names), np.column_stack([column(frame, name) for name in names]))
     return frame[list(names)]
 
 
 def column(frame: Any, name: Label) -> Any:
-    """One column of a frame."""
     if hasattr(frame, "column_names"):
         return frame.column(name).to_numpy(zero_copy_only=False)
     return frame[name]
@@ -87,11 +84,6 @@ def classes_of_names(names: Sequence[str], labels: Sequence[Label]) -> list[Labe
     """The label that each of several columns is named by; `None` if the names say nothing.
 
     Labels that were not seen are read from the names, in the type of those seen.
-
-    >>> classes_of_names(["dog_p", "cat_p"], ["cat", "dog"]), classes_of_names(["u", "v"], ["cat", "dog"])
-    (['dog', 'cat'], None)
-    >>> classes_of_names(["p_0", "p_2", "p_1"], [0, 1])
-    [0, 2, 1]
     """
     texts = {label_text(label): label for label in labels}
     matched = _match(names, list(texts))
@@ -108,9 +100,6 @@ def are_numbered(names: Sequence[str], labels: Sequence[Any]) -> bool | None:
     """Whether names number the columns in their order, and no label says otherwise; `None` if they have no numbers.
 
     Labels such as class_1 to class_3 beside p_0 to p_2 count in another way: nobody knows which is which.
-
-    >>> are_numbered(["p_0", "p_1"], ["no", "yes"]), are_numbered(["p_1", "p_0"], ["no", "yes"])
-    (True, False)
     """
     numbers = [_last_number(name) for name in names]
     if None in numbers:
@@ -222,11 +211,6 @@ def vote_labels(names: Sequence[str], others: Sequence[str]) -> list[str]:
     """The label of each column of votes: its name without what all have in common.
 
     Names can be cut in several ways: the one is taken that leaves most and is found in the names of `others`.
-
-    >>> vote_labels(["n_new york", "n_new delhi"], ["p_new york", "p_new delhi"])
-    ['new york', 'new delhi']
-    >>> vote_labels(["votes1", "votes2"], ["score"])
-    ['1', '2']
     """
     if len(names) < 2:
         raise RequestError(f"votes take one column per class, as in n_cat,n_dog; there is only {list_names(names)}")

@@ -27,12 +27,7 @@ def to_rows(X: object, axis: int, words: Words = CALIBRATOR) -> Any:
 
 
 def from_rows(p: Any, X: Any, axis: int) -> Any:
-    """What was computed for each row, as one number or one per class, in the shape of the predictions `X`.
-
-    >>> X = np.zeros((2, 3, 4, 5))
-    >>> from_rows(to_rows(X, 1), X, 1).shape, from_rows(np.arange(40), X, 1).shape
-    ((2, 3, 4, 5), (2, 4, 5))
-    """
+    """What was computed for each row, as one number or one per class, in the shape of the predictions `X`."""
     shape = list(np.shape(X))
     k = shape.pop(axis)
     if p.ndim == 1:
@@ -55,11 +50,6 @@ def labelled_rows(
 
     Weights and groups have the shape of the labels; `None`, and one number for all rows, stay as they are. Unless rows
     `may_be_empty`, as those of some of many batches may, it is an error if no place is left.
-
-    >>> X, y = np.full((1, 2, 1, 3), 0.5), np.array([[[0, 1, 255]]])
-    >>> P, labels, weight = labelled_rows(X, y, 1, 255, sample_weight=np.array([[[1.0, 2.0, 3.0]]]))
-    >>> P.shape, labels.tolist(), weight.tolist()
-    ((2, 2), [0, 1], [1.0, 2.0])
     """
     places = list(np.shape(cast(Any, X if axis is not None else y)))
     if axis is not None:

@@ -44,7 +44,6 @@ class LabelMatrix:
         return self.rows.names
 
     def take(self, rows: Any) -> LabelMatrix:
-        """Some of the rows."""
         return LabelMatrix(self.off[rows], self.on[rows], self.y[rows], self.rows.take(rows))
 
     def label(self, j: int) -> Sample:

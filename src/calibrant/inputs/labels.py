@@ -263,10 +263,7 @@ def tell_classes(names: Sequence[Label], classes: AnyArray) -> bool:
 
 
 def _read_names(seen: AnyArray, names: Sequence[Label], words: Words) -> list[Label] | None:
-    """The label of each column of a data frame by its name, of a single column both labels; `None` if they say nothing.
-
-    Names that number the columns in another order than theirs are refused.
-    """
+    """The label of each column by its name, of a single column both labels; `None` if the names say nothing."""
     if are_positions(names):
         return None
     texts, known = [str(name) for name in names], _plain(seen)

@@ -143,9 +143,6 @@ def repeated_rows(
 
     Columns are those of the predictions, in their order; they are named by `classes`, by the columns of a data frame
     `y`, or by their numbers. Errors count rows from `first_row`.
-
-    >>> [part.tolist() for part in repeated_rows([[3, 1, 0], [0, 0, 1]], 2, 3)]
-    [[0, 0, 1], [0, 1, 2], [3.0, 1.0, 1.0]]
     """
     name = words.labels
     votes = to_numpy(y, name)
@@ -188,11 +185,6 @@ def observations(
 
     Returns the row of each observation in ascending order (`None`: every row is one), its label, its positive count
     (`None`: all one), and the categories of the labels, if these are categorical.
-
-    >>> observations([0, 1, 1], (3, 2), [1.0, 0.0, 2.0])[:3]
-    (array([0, 2]), array([0, 1]), array([1., 2.]))
-    >>> observations([[3, 1], [0, 2]], (2, 2))[:3]
-    (array([0, 0, 1]), array([0, 1, 1]), array([3., 1., 2.]))
     """
     n = shape[0]
     if is_matrix(y):

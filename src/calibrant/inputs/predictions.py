@@ -35,11 +35,7 @@ from calibrant.typing import AnyArray, AnyFloatArray, FloatArray, Label
 
 
 def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[AnyArray, list[Label] | None]:
-    """A real NumPy array of one or two dimensions, and the column names of a data frame.
-
-    Torch tensors of any device and floating type, pandas and polars frames and series, and nested lists are
-    accepted. Torch is recognised by name, so that it need not be installed.
-    """
+    """A real array of one or two dimensions from a tensor, frame, series or nested list, and a frame's column names."""
     plain = type(X) is np.ndarray and X.dtype.kind == "f"  # what services pass row by row: asked first, it is fast
     names = None if plain else _names(X)
     array = X if plain else to_numpy(X, words.predictions)

@@ -40,11 +40,7 @@ class Fault(NamedTuple):
 def examine(
     values: AnyFloatArray, *, logits: bool = False, renormalize: bool = False, rounding: float = ROUNDING
 ) -> tuple[NDArray[np.bool_], AnyFloatArray | None]:
-    """Which rows of `values` (n, columns) cannot be used, and the sums of the rows if they had to be computed.
-
-    >>> examine(np.array([[0.2, 0.8], [0.5, 0.6], [np.nan, 1.0]]))[0].tolist()
-    [False, True, True]
-    """
+    """Which rows of `values` (n, columns) cannot be used, and the sums of the rows if they had to be computed."""
     single = values.shape[1] == 1
     if logits:
         # One maximum finds NaN, +inf and a row of nothing but -inf.
@@ -119,9 +115,6 @@ def complete(
 
     `sums` are those of the rows, if known. If no row misses one by more than `tolerance`, all stay as they are. Where
     only a division is needed, its result goes to `out`, which may be `values`.
-
-    >>> complete(np.array([[1.0, 3.0]])).tolist(), complete(np.array([[0.25]])).tolist()
-    ([[0.25, 0.75]], [[0.75, 0.25]])
     """
     if values.shape[1] == 1 and not logits:
         second = np.minimum(values, 1.0)

@@ -95,12 +95,7 @@ def _numbers_of_objects(array: AnyArray) -> AnyArray:
 
 
 def segment_numbers(frame: Mapping[str, AnyArray], inputs: SegmentInputs) -> FloatArray:
-    """The numbers (n, columns) of what `read_segments` gives.
-
-    >>> frame = {"region": np.array(["b", "c"]), "age": np.array([31.0, np.nan])}
-    >>> segment_numbers(frame, {"region": ["a", "b"], "age": None}).tolist()
-    [[1.0, 31.0], [-1.0, -1e+100]]
-    """
+    """The numbers (n, columns) of what `read_segments` gives."""
     absent = [name for name in inputs if name not in frame]
     if absent:
         raise ValueError(
@@ -123,11 +118,6 @@ def places_of(levels: Sequence[str]) -> dict[str, int]:
 
     What is no key itself has the place of its `plain_number`, if that is one. A spelling of several levels, none of
     which is spelled so, is left out.
-
-    >>> places_of(["007", "3.00", "True", "north"])
-    {'007': 0, '3.00': 1, 'True': 2, 'north': 3, '7': 0, '3': 1, 'true': 2, 'TRUE': 2}
-    >>> places_of(["007", "7", "08", "8.0"])
-    {'007': 0, '7': 1, '08': 2, '8.0': 3}
     """
     place = {text: code for code, text in enumerate(levels)}
     spelled: dict[str, set[int]] = {}
@@ -152,11 +142,7 @@ def _spellings(level: str) -> Iterable[str]:
 
 
 def plain_number(text: str) -> str:
-    """A number without exponent and needless zeros; the empty text if it is not a number.
-
-    >>> [plain_number(text) for text in ("007", "3.00", "-0.50", ".5", "-0", "1e5", "1-2", "")]
-    ['7', '3', '-0.5', '0.5', '0', '', '', '']
-    """
+    """A number without exponent and needless zeros; the empty text if it is not a number."""
     whole, _, part = text.removeprefix("-").partition(".")
     if not (text.isascii() and (whole + part).isdigit()):
         return ""
@@ -169,11 +155,6 @@ def texts_of(column: AnyArray) -> list[str]:
     """The values of a column as texts: numbers without needless zeros, and the empty text for missing values.
 
     Zero characters at the end are left out, as NumPy's own texts leave them out: levels are found again in any array.
-
-    >>> texts_of(np.array([1.0, np.nan, 2.5])), texts_of(np.array([0.1], dtype=np.float32))
-    (['1', '', '2.5'], ['0.1'])
-    >>> texts_of(np.array([Decimal("3.00"), True, "3.00"], dtype=object))
-    ['3', 'True', '3.00']
     """
     if column.dtype.kind in "mM":  # of nanoseconds NumPy makes whole numbers
         column = column.astype(f"{column.dtype.kind}8[us]")
@@ -201,11 +182,6 @@ def numbers_if_all_are(cells: AnyArray, few: int) -> AnyArray:
     """Cells of a file as numbers if all that are not missing are such; codes with a zero in front stay texts.
 
     So do numbers in another spelling, as 1E5, if there are no more than `few`: levels are found by that spelling.
-
-    >>> numbers_if_all_are(np.array(["3.00", ""], dtype=object), 10)
-    array([ 3., nan])
-    >>> numbers_if_all_are(np.array(["007", "7"], dtype=object), 10)
-    array(['007', '7'], dtype=object)
     """
     texts = texts_of(cells)
     try:
@@ -220,14 +196,7 @@ def numbers_if_all_are(cells: AnyArray, few: int) -> AnyArray:
 
 @dataclass
 class SeenLevels:
-    """Counts, batch by batch, the rows whose levels are known from `fit`, and keeps some of the other levels.
-
-    >>> seen = SeenLevels({"region": ["north", "south"]})
-    >>> seen.add({"region": np.array(["N", "S"] * 50)})
-    >>> print(*seen.notes())
-    None of 100 rows has a known level of 'region': the global map is used. Found: 'N', 'S'. Known: 'north',
-    'south'.
-    """
+    """Counts, batch by batch, the rows whose levels are known from `fit`, and keeps some of the other levels."""
 
     inputs: SegmentInputs
     rows: int = 0

@@ -104,20 +104,12 @@ class LeadingBet(NamedTuple):
 
 @dataclass
 class Bets:
-    """The capital of all bettors on one stream of rows.
-
-    Attributes
-    ----------
-    observations : float
-        Observations bet on so far.
-    active : ndarray
-        Logarithm of the capital of each bettor that is in play.
-    run, since : ndarray
-        Largest logarithm of a bettor's gains over a stretch that ends now, and the row at which that stretch begins.
-    """
+    """The capital of all bettors on one stream of rows."""
 
     observations: float
+    #: Logarithm of the capital of each bettor that is in play.
     active: FloatArray
+    #: Largest logarithm of a bettor's gains over a stretch that ends now, and the row at which that stretch begins.
     run: FloatArray
     since: IntArray
 

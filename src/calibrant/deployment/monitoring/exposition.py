@@ -17,14 +17,7 @@ _TEN = math.log(10.0)
 
 
 def prometheus_text(monitor: CalibrationMonitor, calibrator: str) -> str:
-    """All gauges as text.
-
-    Parameters
-    ----------
-    monitor : CalibrationMonitor
-    calibrator : str
-        What is watched, the label of every gauge.
-    """
+    """All gauges, each labelled with `calibrator`, the name of what is watched."""
     lines = []
     for name, text, values in _gauges(monitor):
         lines += [f"# HELP calibrant_{name} {text}", f"# TYPE calibrant_{name} gauge"]

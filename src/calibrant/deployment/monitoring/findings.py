@@ -35,39 +35,23 @@ _FEWEST = 20
 
 @dataclass(frozen=True)
 class Change:
-    """The change that the evidence points to most, and what the latest rows show of it.
+    """The change that the evidence points to most, and what the latest rows show of it."""
 
-    Attributes
-    ----------
-    kind : {"class", "slope"}
-        A class that occurs more or less often than predicted, or probabilities that are too extreme or too close to
-        the average.
-    label : object or None
-        The class.
-    segment : str or None
-        The segment; `None` for all rows.
-    since : int
-        The labelled row, counted from 0, with which it began, about.
-    began : str
-        The batch of that row in words, such as March 2026; empty if batches have no names.
-    rows : int
-        Rows on which it was measured.
-    size : str
-        These in words, with the observations they stand for and their groups.
-    predicted : float
-        Mean probability of the class; 1 for the slope.
-    observed : Estimate
-        Its frequency, or the slope (below 1: too extreme), with an interval.
-    """
-
+    #: "class": one occurs more or less often than predicted; "slope": too extreme or too close to the average.
     kind: str
     label: Label
+    #: `None` for all rows.
     segment: str | None
+    #: The labelled row, counted from 0, with which it began, about.
     since: int
+    #: Rows on which it was measured; `size` has them in words, with the observations they stand for and their groups.
     rows: int
     size: str
+    #: Mean probability of the class; 1 for the slope.
     predicted: float
+    #: Its frequency, or the slope (below 1: too extreme).
     observed: Estimate
+    #: The batch of the row `since` in words, such as March 2026; empty if batches have no names.
     began: str = ""
 
     def __str__(self) -> str:
@@ -103,26 +87,13 @@ def row_text(since: int) -> str:
 
 @dataclass(frozen=True)
 class Repair:
-    """The smallest repair that removes the change found.
+    """The smallest repair that removes the change found; `segment` names the one it is for, `None` all rows."""
 
-    Attributes
-    ----------
-    kind : {"prior", "temperature", "refit"}
-        New class frequencies, one temperature, or a new calibrator on top of the old one.
-    calibrator : calibrator
-        The repaired calibrator: it takes the model's predictions, stores and exports.
-    gain : float
-        Log loss on new rows that it saves, estimated from the rows it was fitted to.
-    rows : int
-        How many these were.
-    size : str
-        The same in words.
-    segment : str or None
-        The segment that it is for; `None` for all rows.
-    """
-
+    #: "prior": new class frequencies; "temperature"; "refit": a new calibrator on top of the old one.
     kind: str
+    #: It takes the model's predictions, stores and exports.
     calibrator: Calibrator
+    #: Log loss on new rows that it saves, estimated from the `rows` it was fitted to; `size` has these in words.
     gain: float
     rows: int
     size: str

@@ -150,7 +150,6 @@ class History:
     records: list[Record] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
-        """Add a batch."""
         self.records.append(record)
         if len(self.records) > _IN_TABLE:
             older, latest = self.records[:-_NOT_JOINED], self.records[-_NOT_JOINED:]
@@ -218,16 +217,9 @@ def latest_groups(before: list[int], marks: list[int]) -> list[int]:
 
 
 class BatchSeenError(ValueError):
-    """A batch of this name, or of these rows, was added before.
+    """A batch of this `name`, or of these rows, was added before.
 
-    Attributes
-    ----------
-    name : str
-        Of the batch that was refused.
-    known : bool
-        Whether there is a batch of this name; else these are the rows of one of another name.
-    same_rows : bool
-        Whether its rows are those of the batch of this name.
+    If the name is `known`, `same_rows` says whether its rows are these; else a batch of another name had them.
     """
 
     def __init__(self, name: str, message: str, *, known: bool, same_rows: bool) -> None:

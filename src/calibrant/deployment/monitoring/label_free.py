@@ -47,7 +47,6 @@ class Performance:
         return cls(Seen(), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros((k, k)))
 
     def update(self, data: Sample) -> None:
-        """Add rows."""
         p, each = np.asarray(data.proba, dtype=np.float64), data.each
         squares = np.einsum("ij,ij->i", p, p)[:, None]
         scores = (

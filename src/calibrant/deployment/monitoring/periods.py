@@ -76,10 +76,7 @@ def in_words(first: str, last: str | None = None) -> str:
 
 
 def missing_periods(spans: Iterable[tuple[str | None, str | None]]) -> list[str]:
-    """Periods between the first and the last one that are in none of the spans (from one name to another).
-
-    They are as long as that of the latest span that has a place in time.
-    """
+    """Periods, as long as that of the latest span that has one, from the first to the last that are in no span."""
     ends = [(place_in_time(first), place_in_time(last)) for first, last in spans]
     known = [(first, last) for first, last in ends if first and last and first[0] == last[0]]
     if not known:

@@ -31,32 +31,19 @@ _ON_SEGMENTS = 1.0 / 3.0
 
 @dataclass
 class SegmentBets:
-    """The bets on labelled rows: of all rows, under the name None, and of each segment.
-
-    Attributes
-    ----------
-    k : int
-        Number of classes.
-    alpha, tolerance : float
-        Those of the monitor.
-    by_segment : dict of str or None to Bets
-    columns : list of str or None
-        The columns of segments: None before the first batch, empty if there are no segments.
-    labelled : Seen
-        Rows bet on.
-    alarm_row : int or None
-        How many these were when the alarm was raised.
-    blame : tuple or None
-        What the alarm is about: kind, column and segment of the leading bet, and the row with which its luck began.
-    """
+    """The bets on labelled rows: of all rows, under the name None, and of each segment."""
 
     k: int
     alpha: float
     tolerance: float
     by_segment: dict[str | None, Bets] = field(default_factory=dict)
+    #: None before the first batch, empty if there are no segments.
     columns: list[str] | None = None
+    #: Rows bet on.
     labelled: Seen = field(default_factory=Seen)
+    #: How many were labelled when the alarm was raised.
     alarm_row: int | None = None
+    #: What the alarm is about: kind, column and segment of the leading bet, and the row with which its luck began.
     blame: tuple[str, int, str | None, int] | None = None
 
     def __post_init__(self) -> None:

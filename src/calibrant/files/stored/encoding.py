@@ -67,11 +67,7 @@ class CalibratorFileError(ValueError):
 
 
 def encode(value: object, where: str = "it") -> Any:
-    """`value` as a JSON value; `where` names it in errors.
-
-    >>> encode({"a": (1, float("inf"))})
-    {'$': 'dict', 'items': [['a', {'$': 'tuple', 'items': [1, {'$': 'float', 'value': 'inf'}]}]]}
-    """
+    """`value` as a JSON value; `where` names it in errors."""
     if value is None or isinstance(value, (bool, str)):
         return str(value) if isinstance(value, np.str_) else value
     if isinstance(value, np.generic):

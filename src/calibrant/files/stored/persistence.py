@@ -158,21 +158,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 class FoldCalibrators(list[Any]):
-    """The calibrators of a stored `CalibratedClassifier`, one for each fold; its classifiers are not in the file.
+    """The calibrators of a stored `CalibratedClassifier`, one for each fold; its classifiers are not in the file."""
 
-    Attributes
-    ----------
-    scaled : bool
-        Whether the classifier scales its decision values before it calibrates them; the calibrators alone do not.
-
-    Examples
-    --------
-    >>> FoldCalibrators().predict_proba
-    Traceback (most recent call last):
-        ...
-    AttributeError: These are the calibrators of a CalibratedClassifier, one for each of its 0 folds. Each takes ...
-    """
-
+    #: Whether the classifier scales its decision values before it calibrates them; the calibrators alone do not.
     scaled = False
 
     def __getattr__(self, name: str) -> Any:

@@ -87,15 +87,7 @@ def unreadable(column: Array, row: int, decimal: str = ".") -> str | None:
 
 
 def read_number(text: str) -> float:
-    """The number in a text, as other programs read it: not Python's `1_000`, nor digits of other scripts.
-
-    >>> read_number("-2.5e3")
-    -2500.0
-    >>> read_number("0.5_0")
-    Traceback (most recent call last):
-        ...
-    ValueError: '0.5_0' is not a number
-    """
+    """The number in a text, as other programs read it: not Python's `1_000`, nor digits of other scripts."""
     if not _NUMBER.fullmatch(text.strip()):
         raise ValueError(f"{text!r:.80} is not a number")
     return float(text)
@@ -199,11 +191,7 @@ def to_cells(column: Array) -> list[Label]:
 
 
 def segment_texts(cells: AnyArray) -> AnyArray:
-    """The segment of each row as text, from its cells in the columns of segments (n, c); missing ones are `(none)`.
-
-    >>> segment_texts(np.array([["north", 1.0], ["", None]], dtype=object)).tolist()
-    ['north, 1', '(none), (none)']
-    """
+    """The segment of each row as text, from its cells in the columns of segments (n, c); missing ones are `(none)`."""
     texts = [["(none)" if cell in (None, "") or cell != cell else label_text(cell) for cell in row] for row in cells]
     return np.array([", ".join(row) for row in texts], dtype=object)
 
@@ -244,11 +232,7 @@ def missing_cells(column: object) -> NDArray[np.bool_]:
 
 
 def to_dates(column: Array) -> NDArray[np.datetime64]:
-    """The days of an Arrow column of dates, times or texts that begin with a date such as 2026-03-14; else NaT.
-
-    >>> to_dates(pa.array(["2026-03-14 10:30", "2026-03", "14 March"])).tolist()
-    [datetime.date(2026, 3, 14), datetime.date(2026, 3, 1), None]
-    """
+    """The days of an Arrow column of dates, times or texts that begin with a date such as 2026-03-14; else NaT."""
     column = decoded(column)
     if not (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
         texts = compute.utf8_slice_codeunits(to_text(column), 0, 10)

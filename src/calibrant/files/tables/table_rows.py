@@ -43,7 +43,6 @@ class Skipped:
     first: str = ""
 
     def add(self, count: int, first: str) -> None:
-        """Count more rows."""
         self.first = self.first or first
         self.count += count
 

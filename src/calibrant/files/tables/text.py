@@ -97,7 +97,6 @@ class CsvTable(Table):
                 yield chunk, False
 
     def _lines(self, data: bytes, last: bool) -> list[str]:
-        """Whole lines with their ends."""
         cut = len(data) if last else data.rfind(b"\n") + 1
         if len(data) - cut > LONGEST_LINE:
             raise TableError(f"{self.name} has a line of more than {LONGEST_LINE >> 20} MB; is it a CSV file?")
