@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.numerals import amount, class_text, count, number, percent, power_of_ten, signed
+from calibrant.numerals import amount, class_text, count, number, p_text, percent, power_of_ten, signed
 
 
 def test_numbers_of_tables_have_a_true_minus_sign() -> None:
@@ -13,6 +13,7 @@ def test_numbers_of_tables_have_a_true_minus_sign() -> None:
 
 def test_a_small_share_has_more_digits() -> None:
     assert [percent(0.8125), percent(0.00234), percent(0.5, 0)] == ["81.2%", "0.23%", "50%"]
+    assert p_text(0.2345) == "p = 0.23"
 
 
 def test_counts_are_rounded_and_named_in_the_plural() -> None:

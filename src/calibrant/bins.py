@@ -32,7 +32,6 @@ class BinSums(NamedTuple):
 
 
 def check_bins(n_bins: int, strategy: str) -> None:
-    """Raise an error about options that make no bins."""
     if isinstance(n_bins, bool) or int(n_bins) != n_bins or n_bins < 1:
         raise ValueError(f"n_bins must be a positive whole number, got {n_bins!r}")
     if strategy not in ("uniform", "quantile"):

@@ -37,7 +37,6 @@ class ProgressBar:
         self._total, self._done = total, 0
 
     def advance(self, failed: bool = False) -> None:
-        """Count one more step as done."""
         self._done += 1
         self.failed += failed
         self.move(self._done, f"{self._done}/{self._total}" + (f", {self.failed} failed" if self.failed else ""))

@@ -218,7 +218,6 @@ class Sample:
         return self.take(first[order]).with_counts(np.bincount(number, self.each)[order].astype(np.float64))
 
     def pieces(self, size: int) -> Iterator[Sample]:
-        """All rows, so many at a time."""
         return (self.take(slice(start, start + size)) for start in range(0, self.n_rows, size))
 
     def thinned(self, most: int, rng: np.random.RandomState) -> Sample:
@@ -263,7 +262,6 @@ class Sample:
         return replace(self, values=values, logs=logs, y=y, classes=np.arange(values.shape[1]))
 
     def with_counts(self, counts: AnyFloatArray | None) -> Sample:
-        """The same rows with other counts."""
         return replace(self, counts=None if counts is None else np.asarray(counts, dtype=np.float64))
 
     def folds(self, n_folds: int, seed: int | np.random.Generator, *, stratified: bool = True) -> IntArray:

@@ -49,15 +49,14 @@ _ARMIJO = 1e-4
 
 @dataclass(frozen=True)
 class LabelMaps:
-    """Maps of all labels: the shared one, the polynomial of each label, and the weights of the pool.
-
-    `coefficients` (L, 3) are those of 1, t and t²; `weights` those of the unchanged predictions, of the shared map
-    and of the label's own; `strengths` those chosen for intercepts and for slopes.
-    """
+    """Maps of all labels: the shared one, the polynomial of each label, and the weights of the pool."""
 
     shared: Calibrator
+    #: Those of 1, t and t² for each label, (L, 3).
     coefficients: FloatArray
+    #: Of the unchanged predictions, of the shared map and of the label's own.
     weights: FloatArray
+    #: Chosen for intercepts and for slopes.
     strengths: FloatArray
 
 

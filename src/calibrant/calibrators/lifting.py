@@ -75,11 +75,9 @@ class Lift:
     assembly: Callable[[tuple[list[Step], ...]], Step]
 
     def steps(self, estimators: list[BaseEstimator]) -> list[Step]:
-        """The steps of the whole map."""
         return [self.assembly(tuple(steps_of(estimator) for estimator in estimators)), Normalize()]
 
     def check(self, state: StateCheck) -> None:
-        """Check the stored binary calibrators."""
         state.calibrators("estimators_", self.count(state.k), n_classes=2)
 
 

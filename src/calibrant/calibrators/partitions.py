@@ -265,5 +265,4 @@ def tree_sum(parts: list[Delayed]) -> RowSums:
 
 @limited
 def _sums_of_partition(block: Sample, function: BlockFunction) -> RowSums:
-    """The sums over one partition."""
     return add_up(function(piece) for piece in block.pieces(block_rows(block.n_classes)))

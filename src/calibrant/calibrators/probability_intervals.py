@@ -60,10 +60,7 @@ _NO_VARIANCE = 1e-14
 
 
 class LogitModel(NamedTuple):
-    """Which of the steps of a fitted map are a linear softmax model.
-
-    So many come `before` its features, which are those of what these steps give, and `after` its softmax.
-    """
+    """The linear softmax model of a map: so many steps come `before` its features and so many `after` its softmax."""
 
     before: int
     after: int

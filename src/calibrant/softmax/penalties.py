@@ -49,7 +49,6 @@ class Penalty:
         self.certifies = self.convex and bool(np.all(self.strength > 0.0))
 
     def value(self, theta: FloatArray) -> float:
-        """The penalty at coefficients `theta`."""
         size = np.minimum(np.abs(theta), self.reach)
         return float(np.sum(size * (self.slope + self.curvature * size / 2.0)))
 

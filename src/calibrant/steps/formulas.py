@@ -75,7 +75,6 @@ class Operations(ABC):
         """A function of every number of a row: exp, log (of positive numbers), abs, floor, max or min."""
 
     def exp(self, x: Row) -> Row:
-        """The exponential function."""
         return self.each("exp", x)
 
     def maximum(self, x: Row, bound: float) -> Row:

@@ -87,7 +87,6 @@ def _read_scaling(value: object, k: int) -> Scale:
 
 
 def _read_names(value: object, k: int) -> list[Label]:
-    """The names of columns in a file."""
     if not isinstance(value, list) or (len(value) != k and not (k == 2 and len(value) == 1)):
         raise ValueError("names should be a list with one name per class")
     if not all(isinstance(name, (str, int)) for name in value) or len(set(value)) < len(value):

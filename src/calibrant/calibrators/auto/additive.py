@@ -90,7 +90,6 @@ class KernelFeatures:
 
     @property
     def step(self) -> Kernel:
-        """The kernel between rows and landmarks."""
         return Kernel(self.landmarks, self.spread, _PROBABILITY_SCALE, self.bandwidth)
 
     def __call__(self, x: FloatArray) -> FloatArray:

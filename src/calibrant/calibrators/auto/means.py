@@ -39,10 +39,7 @@ def classes_off(said: FloatArray, seen: FloatArray, n: float) -> list[int]:
 
 
 def matching_intercepts(sample: Sample, off: list[int]) -> FloatArray:
-    """Intercepts (k,) after which the mean predictions of the classes `off` are their frequencies.
-
-    There the likelihood of a softmax model is largest as a function of an intercept.
-    """
+    """Intercepts (k,) of most likelihood: with them the mean predictions of the classes `off` are their frequencies."""
     rows, k = sample.class_counts, sample.n_classes
     free = [j for j in off if min(rows[j], rows.sum() - rows[j]) >= _LEAST_ROWS]
     strength = np.full((k, 1), _FIXED)

@@ -61,7 +61,6 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
         return 0.0, 1.0
 
     def _search(self, known: Known, start: FloatArray | None) -> LogisticSearch:
-        """The search for the coefficients."""
         return known.search(start)
 
     def _fit_binary(self, sample: Sample) -> None:

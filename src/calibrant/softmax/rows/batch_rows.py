@@ -49,7 +49,6 @@ class RowCache:
         return self._rows is not None
 
     def fill(self, blocks: Iterable[Sample]) -> None:
-        """Write all rows."""
         with tempfile.TemporaryFile(dir=self.folder) as file:  # the mapping outlives it
             rows, start = np.memmap(file, self._row, "w+", shape=(self.n_rows,)), 0
         for block in blocks:

@@ -100,7 +100,6 @@ class TorchProblem(SoftmaxProblem):
 
     @cached_property
     def target(self) -> FloatArray:
-        """The part of the gradient that the labels make, ``Σ_i w_i 1[y_i = j] f_i``: it never changes."""
         sums = torch.zeros((self.n_classes, self.shape[1]), dtype=self.wide, device=self.offset.device)
         for rows in self.blocks():
             y, share = self.y[rows], self.share[rows]
@@ -155,7 +154,6 @@ class TorchProblem(SoftmaxProblem):
         return TorchPoint(self, p, float(loss))
 
     def scaled(self, alpha: float) -> tuple[float, float, float]:
-        """Mean log loss at `alpha` > 0 times the offset, and its first two derivatives in `alpha`."""
         sums = torch.zeros(3, dtype=self.wide, device=self.offset.device)
         for rows in self.blocks():
             x, y, share = self.offset[rows], self.y[rows, None], self.share[rows]
@@ -170,7 +168,6 @@ class TorchProblem(SoftmaxProblem):
         return loss, slope, bend
 
     def always_right(self) -> bool:
-        """Whether the label of every row has the largest offset."""
         return bool((self.offset.gather(1, self.y[:, None])[:, 0] >= self.offset.amax(1)).all())
 
     def single_precision(self) -> TorchProblem | None:

@@ -353,6 +353,5 @@ class GroupModel:
         return x, gradient + t * moved
 
     def _change(self, x: FloatArray, gradient: FloatArray, step: FloatArray, product: FloatArray) -> float:
-        """How a step changes the model."""
         smooth = float(np.vdot(gradient, step)) + float(np.vdot(step, product)) / 2.0
         return smooth + self.penalty.value(x + step) - self.penalty.value(x)

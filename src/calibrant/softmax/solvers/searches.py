@@ -113,15 +113,13 @@ def less_damping(damping: float) -> float:
 
 @dataclass
 class NewtonMinimum:
-    """Where the iteration ended: the point, its objective and gradient, and the step that was not taken any more.
-
-    `decrement` is what that step would gain on the quadratic model, half the squared Newton decrement.
-    """
+    """Where the iteration ended: the point, its objective and gradient, and the step that was not taken any more."""
 
     theta: FloatArray
     objective: float
     gradient: FloatArray
     step: FloatArray
+    #: What that step would gain on the quadratic model, half the squared Newton decrement.
     decrement: float
     n_iter: int
     converged: bool = False

@@ -86,7 +86,6 @@ class TreeLayer:
         return replace(self, values=np.round(self.values, digits) + 0.0)
 
     def first(self, rounds: int) -> TreeLayer:
-        """The trees of the first rounds."""
         return TreeLayer(*(part[:rounds] for part in vars(self).values()))
 
     def steps(self) -> list[Step]:
@@ -194,7 +193,6 @@ class Boosting:
         self._histogram = np.empty((n_bins.max(), leaves, 4), dtype=np.float32)
 
     def grow(self) -> None:
-        """Add one tree."""
         from calibrant.calibrators.auto.trees.tree_kernels import ask, draw, project, step
         from calibrant.softmax.kernels import softmax_loss
 
@@ -265,7 +263,6 @@ def cross_fit_trees(
     borders = np.concatenate([borders, np.full((len(borders), 256 - borders.shape[1]), np.inf)], axis=1)
 
     def boosting(start: FloatArray, rows: IntArray, number: int) -> Boosting:
-        """A run on some of the rows."""
         part = np.ascontiguousarray(bins[:, rows])
         z = np.ascontiguousarray(start[:, rows])
         return Boosting(part, n_bins, z, y[rows], weight[rows], options, seed + number)
