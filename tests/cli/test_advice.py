@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 from calibrant import get_calibrator, metrics, save
 from calibrant.cli.fit import _lines
 from calibrant.cli.mistakes import HINTS
+from calibrant.cli.options import as_words, split_names
 from tests.cli.test_commands import ok, run
 
 RNG = np.random.default_rng(0)
@@ -205,3 +206,9 @@ def test_a_fit_says_whether_there_is_enough_to_tell(counts: list[float], note: s
     said = list(_lines("no such file", "isotonic", done))
     assert not any("uniform sample" in line for line in said)
     assert any(line.startswith("Note: intervals of isotonic come from fits to resamples") for line in said)
+
+
+def test_options_as_words_and_lists_of_names() -> None:
+    words = as_words({"group_by": "patient", "probs": ["a", "b"], "logits": True, "weight": None})
+    assert words == ["--group-by", "patient", "--probs", "a", "--probs", "b", "--logits"]
+    assert split_names("a, b,") == ["a", "b"]

@@ -67,6 +67,7 @@ def test_damaged_files_and_files_of_folds_are_left_to_the_loader_that_can_say_wh
 
 def test_the_cost_of_a_row_is_said_unless_a_row_needs_more_than_predictions(stored):
     fitted, path, _ = stored
+    assert serving_cost("no such file.json") == ""
     said = serving_cost(path)
     if hasattr(fitted, "segment_columns_"):
         assert said == ""

@@ -62,6 +62,17 @@ def test_no_value_in_the_words_of_python_and_json(text: str) -> None:
     assert fitting.make_calibrator("sms", [f"penalty={text}"])[0].penalty is None
 
 
+def test_other_values_are_numbers_or_texts() -> None:
+    made, name = fitting.make_calibrator("sms", ["penalty=lasso", "rho=0.5"])
+    assert (made.penalty, made.rho, name) == ("lasso", 0.5, "sms")
+
+
+def test_metrics_and_kept_rows_go_by_the_number_of_classes() -> None:
+    assert "positive_gap" in evaluating.metric_names(2)
+    assert "confidence_gap" in evaluating.metric_names(3)
+    assert [evaluating.sample_rows(k) for k in (10, 1000, 50_000)] == [200_000, 5000, 100]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -16,7 +16,8 @@ from calibrant.steps import Log, Softmax
 from calibrant.writers import sql
 from calibrant.writers.exporting import export_with_proof, prove
 from calibrant.writers.proof_rows import sample_rows
-from calibrant.writers.sql_dialects import DIALECTS
+from calibrant.writers.sql_dialects import DIALECTS, get_dialect, new_names
+from calibrant.writers.sql_statements import number, update_by
 from tests.needs import needs
 from tests.steps.maps import CASES, fitted
 from tests.writers.test_source import HOSTILE, boosted
@@ -148,6 +149,17 @@ def test_bigquery_has_no_names_with_a_dot(options):
         sql.write(by_version, dialect="bigquery")
     for dialect in set(DIALECTS) - {"bigquery"}:
         assert export_with_proof(calibrator, to="sql", dialect=dialect, **options).difference <= 1e-12
+
+
+def test_parts_of_statements():
+    needs("sqlglot")
+    assert [number(x) for x in (0.5, -2.0, 1e-30)] == ["0.5e0", "(-2.0e0)", "1e-30"]
+    bigquery, postgres = get_dialect("bigquery"), get_dialect("postgres")
+    assert bigquery.form("CAST({} AS DOUBLE PRECISION)") == "CAST({} AS FLOAT64)"
+    assert new_names(["p a", "p-a"], bigquery, []) == ["p_a", "p_a_2"]
+    update = update_by("SELECT id, 1 AS p\n", postgres, "t", ["id"], ["p"])
+    assert update.startswith("UPDATE t AS target\nSET p = calibrated.p\nFROM (\nSELECT id, 1 AS p\n) AS calibrated\n")
+    assert update.endswith("\nWHERE target.id = calibrated.id\n")
 
 
 def test_sqlite_without_mathematical_functions(monkeypatch):

@@ -56,13 +56,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def with_hints(message: object, hints: Sequence[str] = ()) -> str:
-    """A message and what can be done about it, as sentences.
-
-    Examples
-    --------
-    >>> with_hints("old.csv exists already", ["force"])
-    'old.csv exists already. --force overwrites it.'
-    """
+    """A message and what can be done about it, as sentences."""
     text = str(message)
     if len(text) > LONGEST_MESSAGE:
         text = f"{text[: LONGEST_MESSAGE - 500]} ... {text[-495:]}"

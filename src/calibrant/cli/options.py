@@ -49,13 +49,7 @@ def method(help: str) -> Any:
 
 
 def split_names(text: str | None) -> list[str] | None:
-    """Names separated by commas; None stays None.
-
-    Examples
-    --------
-    >>> split_names("a, b,")
-    ['a', 'b']
-    """
+    """Names separated by commas; None stays None."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -145,13 +139,7 @@ class LabelledOptions(WeighedOptions):
 
 
 def as_words(given: Mapping[str, Any]) -> list[str]:
-    """Options by name as words of a command; those that are None or false are left out.
-
-    Examples
-    --------
-    >>> as_words({"group_by": "patient", "probs": ["a", "b"], "logits": True, "weight": None})
-    ['--group-by', 'patient', '--probs', 'a', '--probs', 'b', '--logits']
-    """
+    """Options by name as words of a command; those that are None or false are left out."""
     words: list[str] = []
     for name, value in given.items():
         flag = f"--{name.replace('_', '-')}"

@@ -43,14 +43,12 @@ class Output:
         check_output(self.output, force=self.force)
 
     def write(self, data: bytes) -> None:
-        """Write all of the output."""
         from calibrant.files.tables.writers import atomic_output
 
         with atomic_output(self.output, force=self.force) as stream:
             stream.write(data)
 
     def store(self, calibrator: BaseEstimator) -> None:
-        """Write a fitted calibrator."""
         from calibrant.workflows.fitting import store
 
         store(calibrator, self.output, force=self.force)
@@ -65,15 +63,7 @@ class Output:
 
 
 def class_columns(names: Sequence[str], classes: Sequence[Label]) -> str:
-    """Which column stands for which class, shortened if there are many.
-
-    Examples
-    --------
-    >>> class_columns(["p_dog", "p_cat"], ["dog", "cat"])
-    'Columns: p_dog = dog, p_cat = cat'
-    >>> class_columns(["score"], ["no", "yes"])
-    'Columns: score = yes (the other class is no)'
-    """
+    """Which column stands for which class, shortened if there are many."""
     if len(names) == 1:
         return f"Columns: {names[0]} = {classes[-1]} (the other class is {classes[0]})"
     return f"Columns: {list_names((f'{name} = {label}' for name, label in zip(names, classes)), 12, str)}"

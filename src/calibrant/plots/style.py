@@ -179,7 +179,6 @@ class Trace(NamedTuple):
 
 
 def trace(curve: ReliabilityCurve) -> Trace:
-    """What to draw of a curve."""
     x, y = curve.corners()
     if curve.maker == "bins":
         solid = curve.weight >= min(FEWEST_ROWS, float(curve.weight.max()))

@@ -50,7 +50,6 @@ def text(x: float, y: float, content: str, **attributes: object) -> str:
 
 
 def line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> str:
-    """A straight line."""
     return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), **attributes)
 
 

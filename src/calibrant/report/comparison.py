@@ -49,12 +49,10 @@ class HeldOut:
     seconds: float = 0.0
 
     def losses(self, loss: str) -> AnyFloatArray:
-        """The loss of every row."""
         return row_losses(self.data, loss)
 
     @cached_property
     def log_loss(self) -> float:
-        """Mean log loss."""
         return float(np.average(self.losses("log_loss"), weights=self.data.counts))
 
 
@@ -64,7 +62,6 @@ def default_methods(n_classes: int) -> list[str]:
 
 
 def n_folds(data: Sample) -> int:
-    """Number of folds of the cross-validation."""
     return min(next(folds for limit, folds in FOLDS if data.proba.size <= limit), data.n_groups)
 
 

@@ -77,7 +77,6 @@ def in_words(report: Report) -> Section:
 
 
 def next_steps(report: Report) -> Section:
-    """What to do."""
     return Section("next", "What to do next", report.steps[0].text)
 
 
@@ -95,7 +94,6 @@ def bands(report: Report) -> Section:
 
 
 def metrics(report: Report) -> Section:
-    """Metrics before and after."""
     row = report.metrics[0]
     fitted = report.shown != "none"
     then = f" to {number(row.after.value)}" if fitted else ""
@@ -154,7 +152,6 @@ def decomposition(report: Report) -> Section | None:
 
 
 def methods(report: Report) -> Section | None:
-    """Methods compared."""
     if len(report.methods) < 2:
         return None
     gains = {row.name: row.gain_log_loss for row in report.methods if row.gain_log_loss is not None}
@@ -288,7 +285,6 @@ def differing_classes(differ: int, judged: int, k: int) -> str:
 
 
 def segments(report: Report) -> Section | None:
-    """Segment by segment."""
     if not report.segment_rows:
         return None
     off = sum(row.off_before for row in report.segment_rows)
@@ -297,7 +293,6 @@ def segments(report: Report) -> Section | None:
 
 
 def grades(report: Report) -> Section | None:
-    """Grade by grade."""
     found = report.grades
     if found is None:
         return None
@@ -330,7 +325,6 @@ SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
 
 
 def sections_of(report: Report) -> list[Section]:
-    """The sections that this report has."""
     return [section for make in SECTIONS if (section := make(report)) is not None]
 
 

@@ -88,7 +88,6 @@ class Evidence:
 
 
 def verdict(evidence: Evidence) -> Verdict:
-    """The verdict on predictions."""
     found, binary, saved, p_value = evidence.found, evidence.binary, evidence.saved, evidence.p_value
     kind = found.largest
     # Predictions that are all equal have no slope, though one could be fitted.

@@ -64,7 +64,6 @@ class Trust:
 
     @property
     def headline(self) -> str:
-        """In one line whether the confidence can be trusted."""
         if not self.enough:
             return "Too few labels to tell whether the confidence can be trusted"
         if self.p_value >= _ALPHA:
@@ -73,7 +72,6 @@ class Trust:
 
     @property
     def sentences(self) -> list[str]:
-        """What was found, for people."""
         together = "" if self.size.groups is None else f" on {amount(self.size.groups, 'group')} of questions"
         labels = f"This is based on {amount(self.size.rows, 'label')}{together}"
         if not self.enough:
@@ -117,7 +115,6 @@ class Trust:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers, for machines."""
         estimates = {name: getattr(self, name) for name in ("accuracy", "gap", "ranking")}
         return {
             **{name: {"value": e.value, "low": e.low, "high": e.high} for name, e in estimates.items()},
@@ -139,14 +136,7 @@ def _span(estimate: Estimate) -> str:
 
 @limited
 def judge(correct: Sample, level: float = 0.95, p_value: float | None = None) -> Trust:
-    """Whether confidence can be trusted, from a sample of the classes wrong (0) and right (1).
-
-    Examples
-    --------
-    >>> answers = Answers.from_lists([[-0.1, -3.0], [-0.2, -2.0, -4.0]] * 30, [0, 1] * 30)
-    >>> judge(chosen_answers(answers)).headline
-    'Do not take the confidence at face value'
-    """
+    """Whether confidence can be trusted, from a sample of the classes wrong (0) and right (1)."""
     found = metrics_in_memory(correct, level, ["positive_gap", "auroc"])
     gap, right = found["positive_gap"], correct.class_counts[1] / correct.total
     # Of predictions that call all answers wrong, the gap is minus the share of right ones.

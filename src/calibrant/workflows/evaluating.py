@@ -105,7 +105,6 @@ class RunningSums:
         self._groups: AnyArray | None = None
 
     def add(self, part: Sample) -> None:
-        """Take in more rows."""
         self.metrics.add(part)
         self._rows += part.size.rows
         self._total += part.total
@@ -135,7 +134,6 @@ class SegmentedSums:
         self._parts: dict[str | None, RunningSums] = {}
 
     def add(self, part: Sample, segments: object) -> None:
-        """Take in rows, and the segment of each."""
         names = running_names(part.n_classes) if self._names is None else self._names
         self._parts.setdefault(None, RunningSums(names)).add(part)
         if segments is not None:
@@ -168,7 +166,6 @@ class WholeRows:
 
     @limited
     def add(self, data: Sample, segments: object) -> None:
-        """Take in the usable rows of a chunk, and the segment of each."""
         self._sums.add(data, segments)
         # Groups may be spread over chunks: what depends on them is taken from the sample in the end.
         self._tables.add(replace(data, groups=None))
@@ -178,7 +175,6 @@ class WholeRows:
         self._total += data.total
 
     def result(self, sample: Sample, segments: object) -> Whole:
-        """What the rows so far say."""
         frequencies = self._tables.result()["calibration_in_the_large"]
         if sample.groups is not None:
             kept = class_frequencies(sample, self._level)
@@ -191,24 +187,12 @@ class WholeRows:
 
 
 def metric_names(n_classes: int) -> list[str]:
-    """The metrics of so many classes: for two the means are judged by the second one, for more by the confidence.
-
-    Examples
-    --------
-    >>> metric_names(2)
-    ['log_loss', 'brier', 'accuracy', 'auroc', 'positive_gap', 'ece', 'smooth_ece']
-    """
+    """The metrics of so many classes: for two the means are judged by the second one, for more by the confidence."""
     return [name for name in METRICS if name != ("confidence_gap" if n_classes == 2 else "positive_gap")]
 
 
 def sample_rows(n_classes: int) -> int:
-    """Rows of a table with so many classes that are kept for what needs them all at once.
-
-    Examples
-    --------
-    >>> sample_rows(10), sample_rows(1000), sample_rows(50_000)
-    (200000, 5000, 100)
-    """
+    """Rows of a table with so many classes that are kept for what needs them all at once."""
     return max(1, min(max(MEMORY_CELLS, SAMPLE_ROWS * n_classes), MOST_SAMPLED) // n_classes)
 
 

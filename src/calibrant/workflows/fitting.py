@@ -40,11 +40,6 @@ def make_calibrator(
     """An unfitted calibrator that can be stored as JSON, and the name of its method.
 
     Parameters are `name=value` pairs, whose values are read as JSON or Python's True, False and None, else as text.
-
-    Examples
-    --------
-    >>> make_calibrator("sms", ["penalty=lasso", "rho=0.5"])
-    (SMSCalibrator(penalty='lasso', rho=0.5), 'sms')
     """
     settings = dict(_parsed(pair) for pair in parameters)
     if input != "probabilities":

@@ -43,13 +43,7 @@ class LabelFile:
 
 
 def label_pairs(columns: Sequence[str], probs: Sequence[str] | None = None) -> dict[str, str]:
-    """The column of probabilities of each label: they are called alike but for a common beginning or end.
-
-    Examples
-    --------
-    >>> label_pairs(["id", "sports", "art", "p_sports", "p_art"])
-    {'sports': 'p_sports', 'art': 'p_art'}
-    """
+    """The column of probabilities of each label: they are called alike but for a common beginning or end."""
     chosen = list(columns) if not probs else named_columns(probs, columns, columns)
     others = [(name, label) for name in chosen for label in columns if label != name]
     around = Counter((name.removesuffix(label), "") for name, label in others if name.endswith(label))

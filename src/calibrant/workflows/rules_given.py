@@ -38,13 +38,6 @@ def rule_of(calibrator: BaseEstimator, given: str, positive: str | None = None) 
     without a class is that of an action whatever happens; or the name of a file. A single action without a class, such
     as ``ask=0.2``, is added to one action per class, where the wrong class costs 1. A cost that is not a number is read
     as the name of a column. `positive` is the class that ``fp`` and ``fn`` refer to, if it is not the second one.
-
-    Examples
-    --------
-    >>> from calibrant import get_calibrator
-    >>> calibrator = get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["ok", "ok", "fraud", "fraud"])
-    >>> print(rule_of(calibrator, "fp=1,fn=20", "fraud"))
-    Choose 'fraud' where the probability of 'ok' is below 95.2%, 'ok' above.
     """
     classes = np.asarray(calibrator.classes_).tolist()
     labels = {str(label): label for label in classes}

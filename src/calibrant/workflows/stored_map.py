@@ -38,13 +38,7 @@ class StoredMap:
 
 
 def load_map(path: str | os.PathLike[str]) -> StoredMap | None:
-    """The map in a file of `calibrant.save`; None where loading the calibrator works, or can say what is wrong.
-
-    Examples
-    --------
-    >>> load_map("no such file.json") is None
-    True
-    """
+    """The map in a file of `calibrant.save`; None where loading the calibrator works, or can say what is wrong."""
     try:
         fitted = load(path)
         with open(path, encoding="utf-8") as file:
@@ -58,13 +52,7 @@ def load_map(path: str | os.PathLike[str]) -> StoredMap | None:
 
 
 def serving_cost(path: str | os.PathLike[str]) -> str:
-    """How large a stored map is and how long it takes for one row, in words; nothing where that takes more than a row.
-
-    Examples
-    --------
-    >>> serving_cost("no such file.json")
-    ''
-    """
+    """How large a stored map is and how long one row takes, in words; nothing if it takes more than predictions."""
     stored = load_map(path)
     if stored is None or stored.segment_columns_:
         return ""

@@ -25,18 +25,7 @@ Segments = Mapping[str, AnyArray]
 
 
 class OptionError(ValueError):
-    """An option has a value that cannot be used.
-
-    Attributes
-    ----------
-    option, value : its name in Python, and what it was set to; `None`: nothing.
-    reason : what is wrong with it, and what to do.
-
-    Examples
-    --------
-    >>> str(OptionError("dialect", "oracle", "is unknown"))
-    "dialect='oracle' is unknown"
-    """
+    """An `option` has a `value` that cannot be used (`None`: it was not given); `reason` also says what to do."""
 
     def __init__(self, option: str, value: Any, reason: str) -> None:
         super().__init__(f"{option}={value!r} {reason}")

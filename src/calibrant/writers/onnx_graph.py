@@ -84,7 +84,6 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: object = np.float64,
 
 
 def to_bytes(written: Any) -> bytes:
-    """The file."""
     return bytes(written.SerializeToString())
 
 

@@ -52,13 +52,7 @@ class Dialect:
         return str(spoken.generator(comments=False).generate(expression))
 
     def form(self, template: str) -> str:
-        """A template of an expression of PostgreSQL in this dialect.
-
-        Examples
-        --------
-        >>> get_dialect("bigquery").form("CAST({} AS DOUBLE PRECISION)")
-        'CAST({} AS FLOAT64)'
-        """
+        """A template of an expression of PostgreSQL in this dialect."""
         if template not in self._forms:
             parsed = require("sqlglot", extra="export").parse_one(template.format("_given"), read="postgres")
             self._forms[template] = self._spell(parsed).replace("_given", "{}")
@@ -131,13 +125,7 @@ def check_apart(names: Sequence[str], dialect: Dialect) -> None:
 
 
 def new_names(names: Iterable[str], dialect: Dialect, taken: Iterable[str]) -> list[str]:
-    """Names for new columns, changed where the dialect does not allow their letters or they are taken.
-
-    Examples
-    --------
-    >>> new_names(["p a", "p-a"], get_dialect("bigquery"), [])
-    ['p_a', 'p_a_2']
-    """
+    """Names for new columns, changed where the dialect does not allow their letters or they are taken."""
     out: list[str] = []
     used = {name.lower() for name in taken}
     for name in names:

@@ -121,13 +121,7 @@ def _text(operand: Value | float | str) -> str:
 
 
 def number(x: float) -> str:
-    """A number in double precision: with an exponent, as SQL takes others for decimal ones.
-
-    Examples
-    --------
-    >>> number(0.5), number(-2.0), number(1e-30)
-    ('0.5e0', '(-2.0e0)', '1e-30')
-    """
+    """A number in double precision: with an exponent, as SQL takes others for decimal ones."""
     text = repr(float(x))
     text = text if "e" in text else f"{text}e0"
     return f"({text})" if text.startswith("-") else text
@@ -140,20 +134,7 @@ def row_by_row_of(query: str, table: str, keep: Sequence[str]) -> str:
 
 
 def update_by(query: str, dialect: Dialect, table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
-    """Set columns of a table to those of a query that has the same `keys`; names are in quotes already.
-
-    Examples
-    --------
-    >>> from calibrant.writers.sql_dialects import get_dialect
-    >>> print(update_by("SELECT id, 1 AS p\\n", get_dialect("postgres"), "t", ["id"], ["p"]))
-    UPDATE t AS target
-    SET p = calibrated.p
-    FROM (
-    SELECT id, 1 AS p
-    ) AS calibrated
-    WHERE target.id = calibrated.id
-    <BLANKLINE>
-    """
+    """Set columns of a table to those of a query that has the same `keys`; names are in quotes already."""
     same = " AND ".join(f"{_TARGET}.{key} = {_QUERY}.{key}" for key in keys)
     source = f"(\n{query}) AS {_QUERY}"
     before = f"{_TARGET}." if dialect.update == "join" else ""

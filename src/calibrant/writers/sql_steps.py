@@ -78,7 +78,6 @@ def _grouped(values: Sequence[Number], function: Callable[[Sequence[Number]], Nu
 
 
 def total(terms: Sequence[Number]) -> Number:
-    """The sum of any number of terms."""
     constant = sum(term for term in terms if not isinstance(term, Value))
     left: list[Number] = [term for term in terms if isinstance(term, Value)]
     left += [constant] if constant or not left else []

@@ -25,8 +25,7 @@ def predict_experiment(
 ) -> SplitPredictions:
     """Train a model by the protocol, with one of the test folds 0 to 9.
 
-    With several configurations, the default and random ones, that with the best log loss on the out-of-fold predictions
-    is kept.
+    Of several configurations, the default and random ones, the best by out-of-fold log loss is kept.
     """
     rng = np.random.default_rng([seed, fold, sum(model.name.encode())])
     configs = [model.default, *(model.sample(rng) for _ in range(n_configs - 1))]

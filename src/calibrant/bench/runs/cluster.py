@@ -106,7 +106,6 @@ class DaskPool(ProcessPool):
             self._client.cancel(list(running))
 
     def close(self) -> None:
-        """Leave the cluster."""
         if self._own:
             self._client.close(timeout=2)
 

@@ -178,10 +178,7 @@ def with_drawn_labels(
 def subsampled(
     predictions: SplitPredictions, experiment: Experiment, max_cal_rows: int | None, seed: int
 ) -> SplitPredictions:
-    """Calibration rows drawn without replacement when there are more than `max_cal_rows`.
-
-    The draw depends on the seed and on dataset and fold, not on the model: models keep the same rows.
-    """
+    """At most so many calibration rows, drawn by seed, dataset and fold alone: models keep the same ones."""
     n = len(predictions.labels_cal)
     if max_cal_rows is None or n <= max_cal_rows:
         return predictions

@@ -76,10 +76,7 @@ class Options:
 
 
 def fit_method(experiment: Experiment, given: str | SplitPredictions, options: Options, spec: MethodSpec) -> Outcome:
-    """Fit one method to one experiment, `given` by its arrays or by the file to read.
-
-    Runs in a process that remembers what it has read and warmed up.
-    """
+    """Fit a method to an experiment, `given` by arrays or a file; the process remembers what it read and warmed up."""
     try:
         if isinstance(given, str):
             # On a cluster a process outlives the run, and the file may be replaced before the next one.

@@ -43,8 +43,8 @@ def method_table(
 def _colour(method: str, family: str) -> str:
     """Colour of a method, the same whatever other methods there are.
 
-    Families take hues that are far apart in the order of the registry, and their methods differ in lightness. Methods
-    outside of the registry get a colour from their name, close to that of their family if it is known.
+    Families take hues far apart in the order of the registry, and their methods differ in lightness; a method outside
+    of the registry takes a colour from its name, close to that of its family if it is known.
     """
     if family == family_of(BASELINE):
         return "#555555"

@@ -68,7 +68,6 @@ class StudyTable:
 
 
 def to_markdown(table: StudyTable) -> str:
-    """Markdown text of a table."""
     header, cells, numeric = _cells(table, _MARKDOWN)
     lines = [f"{_MARKDOWN.escape(table.caption)}\n"] if table.caption else []
     lines.append(f"| {' | '.join(header)} |")

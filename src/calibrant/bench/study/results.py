@@ -50,7 +50,7 @@ def read_results(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
 
 
 def check_results(results: pd.DataFrame) -> pd.DataFrame:
-    """Return a checked copy: columns complete, names as text, losses as numbers, every row once.
+    """A checked copy: columns complete, names as text, losses as numbers, every row once.
 
     A row that says `ok` but carries no loss becomes `failed`: it has nothing to compare.
     """
@@ -148,8 +148,10 @@ def change_table(losses: pd.DataFrame) -> pd.DataFrame:
 
 
 def relative_table(losses: pd.DataFrame) -> pd.DataFrame:
-    """Change of loss as a share of the loss of `none`; a loss that rises from 0 rises
-    infinitely, and one that falls from infinity to a number falls by 100 %."""
+    """Change of loss as a share of the loss of `none`.
+
+    A loss that rises from 0 rises infinitely, and one that falls from infinity to a number falls by 100 %.
+    """
     base = losses[BASELINE]
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = losses.div(base, axis=0) - 1.0
