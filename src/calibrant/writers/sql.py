@@ -167,7 +167,7 @@ def run(
     amounts: Segments | None = None,
     **options: Any,
 ) -> FloatArray:
-    """Predictions of the query by DuckDB (SQLite runs its own; sqlglot translates others), and the numbers of actions."""
+    """Predictions by DuckDB (by SQLite for SQLite; sqlglot translates others), and the numbers of actions."""
     if view is not None and get_dialect(dialect).lateral:  # DuckDB runs the same expressions without LATERAL
         written = write(fitted, dialect=dialect, table=table, columns=columns, keep=keep, **options)
     written, keep = query_in(written), update or keep
