@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.numerals import amount, class_text, count, number, p_text, percent, power_of_ten, signed
+from calibrant.numerals import amount, class_text, count, near_ends, number, p_text, percent, power_of_ten, signed
 
 
 def test_numbers_of_tables_have_a_true_minus_sign() -> None:
@@ -11,8 +11,9 @@ def test_numbers_of_tables_have_a_true_minus_sign() -> None:
     assert power_of_ten(-6) == "10⁻⁶"
 
 
-def test_a_small_share_has_more_digits() -> None:
+def test_shares_near_0_or_1_and_p_values_have_the_digits_that_tell() -> None:
     assert [percent(0.8125), percent(0.00234), percent(0.5, 0)] == ["81.2%", "0.23%", "50%"]
+    assert [near_ends(0.25), near_ends(0.99988), near_ends(0.50012, 4)] == ["25.0%", "99.988%", "50.01%"]
     assert p_text(0.2345) == "p = 0.23"
 
 

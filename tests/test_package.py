@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import calibrant
+from calibrant.lazy import attach
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -96,6 +97,11 @@ def test_no_parameter_shadows_a_builtin_but_input() -> None:
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         calibrant.nothing  # noqa: B018
+
+
+def test_names_of_a_package_are_sorted_wherever_they_live() -> None:
+    modules = [(".", "softmax"), (".simplex", "softmax_inplace log_odds")]
+    assert attach("calibrant", modules)[2] == ["log_odds", "softmax", "softmax_inplace"]
 
 
 def test_importing_the_package_imports_none_of_the_heavy_ones() -> None:

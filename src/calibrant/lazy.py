@@ -15,12 +15,6 @@ def attach(
 
     `modules` are relative to the package, each with its names, with a space between them; ``"."`` has the names that
     are modules themselves.
-
-    >>> getter, _, names = attach("calibrant", [(".", "softmax"), (".simplex", "log_odds")])
-    >>> names
-    ['log_odds', 'softmax']
-    >>> getter("log_odds").__module__
-    'calibrant.simplex'
     """
     homes = {name: module for module, names in modules for name in names.split()}
     names = sorted(homes)

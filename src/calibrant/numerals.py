@@ -44,11 +44,7 @@ def percent(value: float, digits: int | None = None) -> str:
 
 
 def near_ends(value: float, digits: int = 1) -> str:
-    """A share as a percentage that tells it from 0 and from 1, with at least so many digits of its distance.
-
-    >>> near_ends(0.25), near_ends(0.99988), near_ends(0.50012, 4)
-    ('25.0%', '99.988%', '50.01%')
-    """
+    """A share as a percentage that tells it from 0 and from 1, with at least so many digits of its distance."""
     distance = 100 * min(value, 1 - value)
     shown = len(percent(distance / 100).partition(".")[2]) - 1
     return percent(value, max(shown, digits - 1 - math.floor(math.log10(distance))) if distance > 0 else None)

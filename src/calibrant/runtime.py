@@ -76,14 +76,6 @@ def predict(
 
     `order` is the column of each class, and `rounding` how far from one rows may sum. Numbers (n, c) in `beside`
     are given to the first step after the probabilities. `scaling` turns scores into logits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.runtime import predict
-    >>> from calibrant.steps import Log, Scale, Softmax
-    >>> predict([Log(), Scale(0.5), Softmax()], np.array([[0.9, 0.1]]), None, k=2, rounding=1e-6).round(2)
-    array([[0.75, 0.25]])
     """
     out = np.empty((len(array), k), dtype=output_dtype(array))
     rows = max(1, BLOCK_ELEMENTS // max(k, widest(steps) // _WIDER)) if len(array) > 1 else 1

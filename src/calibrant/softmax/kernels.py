@@ -295,7 +295,7 @@ def _logistic_rows(z, y, weight, residual, curvature):  # type: ignore[no-untype
 
 
 def scaled_dual_value(p: AnyArray, x: AnyArray, y: IntArray, weight: AnyArray, scale: float) -> float:
-    """Sum of ``w (H(q) + (q − onehot(y)) · x)`` at ``q = onehot(y) + scale (p − onehot(y))``; see `certificate`."""
+    """Sum of ``w (H(q) + (q − onehot(y)) · x)`` at ``q = onehot(y) + scale (p − onehot(y))``; see `duality_gap`."""
     return _scaled_dual_value(p, x, y, weight, scale, np.empty(_CHUNK))
 
 

@@ -35,7 +35,7 @@ _MORE_ROUNDS = 1.5
 
 @dataclass(frozen=True)
 class BoostingOptions:
-    """How the trees are grown: see `boost`.
+    """How the trees are grown.
 
     `bins` are at most 256. `pairs` differences of two columns, times the number of columns, are drawn at random as
     further columns (all of them where they are fewer): for log-probabilities these are log-odds, which questions of

@@ -6,7 +6,7 @@ path, so that a row's leaf is a D-bit number and a leaf holds one step for each 
 of the k gradients instead of on all of them, on a random subset of the columns and on a random share of the rows: as
 accurate, at a cost that hardly grows with k.
 
-Compiling is what a first fit waits for. The loop over rounds is therefore plain Python (`ensemble.boost`), and the
+Compiling is what a first fit waits for. The loop over rounds is therefore Python (`ensemble.cross_fit_trees`), and the
 kernels hold loops over numbers only: arrays made, sliced or filled inside compiled code take seconds to compile.
 """
 
