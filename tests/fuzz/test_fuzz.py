@@ -12,7 +12,7 @@ _BATCH = 20
 
 
 @pytest.fixture(autouse=True)
-def _targets_that_are_installed(_markers_of_the_running_test: None) -> None:
+def _targets_that_are_installed() -> None:
     """Exports are tried in whatever is there, so no marker is asked for."""
     RunningTest.markers = None
 
