@@ -108,7 +108,6 @@ def equal_mass_edges(score: AnyFloatArray, weight: AnyFloatArray, n_bins: int) -
 
 
 def sum_by(index: AnyIntArray, values: AnyFloatArray, size: int) -> FloatArray:
-    """Sum of the values of each index."""
     return np.bincount(index, weights=values, minlength=size).astype(np.float64, copy=False)
 
 

@@ -98,15 +98,12 @@ class Operations(ABC):
         """A column made of a row: its total, largest or least number."""
 
     def total(self, x: Row) -> Row:
-        """The sum of a row, a column."""
         return self.reduced("total", x)
 
     def largest(self, x: Row) -> Row:
-        """The largest number of a row, a column."""
         return self.reduced("largest", x)
 
     def least(self, x: Row) -> Row:
-        """The least number of a row, a column."""
         return self.reduced("least", x)
 
     @abstractmethod
