@@ -44,7 +44,6 @@ def complete_method(incomplete: str) -> list[tuple[str, str]]:
 
 
 def method(help: str) -> Any:
-    """The option --method."""
     return option(help, "--method", "-m", autocompletion=complete_method)
 
 

@@ -63,10 +63,7 @@ def examine(
 
 
 def total_of_one(values: AnyFloatArray, rounding: float) -> float | None:
-    """The sum of the only row of probabilities, from left to right, if it can be used; None: ask `examine`.
-
-    What `examine` would say of a short row, without a call of NumPy for each question.
-    """
+    """The sum of the only row if it can be used, without a call of NumPy for each question; None: ask `examine`."""
     numbers = values[0].tolist()
     # NaN and infinity end up in the sum. The built-in sum rounds differently from one version of Python to the next.
     total = float(reduce(add, numbers))

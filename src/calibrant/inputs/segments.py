@@ -131,7 +131,6 @@ def places_of(levels: Sequence[str]) -> dict[str, int]:
 
 
 def _spellings(level: str) -> Iterable[str]:
-    """Other spellings of a level."""
     if re.fullmatch(r"-?[0-9.]+e[-+]?[0-9]+", level):  # as Python writes small and large numbers
         level = format(Decimal(level), "f")
     if number := plain_number(level):

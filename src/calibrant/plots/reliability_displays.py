@@ -56,10 +56,7 @@ OF_CURVES = ("kind", "pos_label", "n_bins", "strategy", "level", "sample_weight"
 
 
 def chosen_curve(options: dict[str, Any], known: Sequence[str] = tuple(CURVES)) -> tuple[str, dict[str, Any]]:
-    """The curve to draw and what is said of it, taken out of the options of a display.
-
-    "auto" is CORP, or bins if anything about bins was asked for.
-    """
+    """The curve and what is said of it, taken out of `options`; "auto" is CORP, or bins if anything of bins is said."""
     curve = options.pop("curve", "auto")
     said = {name: value for name in OF_CURVES if (value := options.pop(name, None)) is not None}
     bins = [name for name in ("n_bins", "strategy") if name in said]

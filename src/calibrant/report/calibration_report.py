@@ -186,7 +186,6 @@ def _check_order(y_true: ArrayLike, y_prob: ArrayLike) -> None:
 
 
 def _segments(segments: ArrayLike, n_given: int, data: Sample) -> Any:
-    """Segments of the rows of the sample."""
     names = np.asarray(segments, dtype=object)
     if len(names) != n_given:
         raise ValueError(f"segments has {len(names)} rows, y_prob has {n_given}")

@@ -110,10 +110,7 @@ def paired_intervals(rows: AnyFloatArray, data: Sample, level: float) -> list[Es
 
 
 def share_interval(part: AnyFloatArray, whole: AnyFloatArray, data: Sample, level: float) -> Estimate:
-    """The mean of `part` as a share of that of `whole`, and an interval for which both vary together.
-
-    It is that of the ratio in the resamples of `paired_intervals`, or that of the delta method.
-    """
+    """The mean of `part` over that of `whole`; the interval is of the ratio in resamples, or by the delta method."""
     total = float(data.each @ whole)
     if not total > 0:
         return Estimate(float("nan"), float("nan"), float("nan"), level)

@@ -52,7 +52,6 @@ def opening(report: Report) -> Opening:
 
 
 def _saving(report: Report) -> KeyNumber:
-    """What calibration saves of the log loss."""
     if report.saved is None:
         return KeyNumber(SAVING, "?", _not_shown(report))
     return saving(report.parts[0].calibration, report.saved)

@@ -124,10 +124,7 @@ def _from_file(path: Path, labels: Mapping[str, Label]) -> DecisionRule:
 
 
 def scale_of(given: str) -> MasterScale | int:
-    """A number of grades, or the scale in a table with the columns grade, upper and probability.
-
-    Only `upper`, the upper end of each grade, is needed; the last one is 1.
-    """
+    """A number of grades, or the scale in a table, of which only `upper`, the upper ends of grades, is needed."""
     if given.isdecimal() and int(given) > 0:
         return int(given)
     columns: dict[str, list[object]] = {}

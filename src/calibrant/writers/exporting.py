@@ -228,10 +228,7 @@ def prove(
     *,
     single: bool = False,
 ) -> float:
-    """The largest difference between an export and the definition on some rows, with their segments if it takes any.
-
-    With `single`, on rows whose numbers single precision has.
-    """
+    """The largest difference between an export and the definition; `single`: on rows rounded to single precision."""
     rows = rows.astype(np.float32).astype(np.float64) if single else rows
     beside = {} if segments is None else {"segments": segments}
     found = np.asarray(run(written, fitted, rows, **beside, **({"amounts": amounts} if amounts else {})), np.float64)

@@ -18,10 +18,7 @@ _TARGET, _QUERY = "target", "calibrated"
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A `template` of SQL with a place for each operand: other values, numbers, or texts that are SQL already.
-
-    A condition is written where it is used and is never a column.
-    """
+    """A `template` of SQL with places for values, numbers or SQL texts; a condition never becomes a column."""
 
     template: str
     operands: tuple[Value | float | str, ...] = ()

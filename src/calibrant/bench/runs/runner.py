@@ -104,10 +104,7 @@ def plan(
     done: dict[Key, Row],
     retry: bool = False,
 ) -> Todo:
-    """Experiments with the methods still to be run on them, the largest first.
-
-    A method that the registry does not offer for an experiment's number of classes is not run on it.
-    """
+    """Experiments with the methods still to be run, if they take so many classes; the largest experiment first."""
     todo = []
     for experiment in experiments:
         missing = []

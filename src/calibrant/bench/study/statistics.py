@@ -101,10 +101,7 @@ class FriedmanTest:
 
 
 def friedman(ranks: pd.DataFrame) -> FriedmanTest:
-    """Friedman's χ² test with tie correction; nan with fewer than two datasets or methods.
-
-    When every method ties on every dataset there is no difference to find: statistic 0, p-value 1.
-    """
+    """Friedman's χ² test with tie correction; nan below two datasets or methods, p-value 1 where all methods tie."""
     n, k = ranks.shape
     if n < 2 or k < 2:
         return FriedmanTest(math.nan, math.nan, n, k)
@@ -148,10 +145,7 @@ def wilcoxon_holm(losses: pd.DataFrame) -> pd.DataFrame:
 
 
 def signed_rank_p(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Two-sided Wilcoxon signed-rank p-value; 1 when the pairs do not differ at all.
-
-    Two infinite values are a tie, and an infinite difference has the largest rank.
-    """
+    """Two-sided Wilcoxon p-value, 1 if no pair differs; infinite pairs tie, an infinite difference ranks highest."""
     with np.errstate(invalid="ignore"):
         difference = np.where(a == b, 0.0, a - b)
     difference = difference[difference != 0.0]
@@ -203,10 +197,7 @@ def quantiles(values: NDArray[np.float64], shares: list[float]) -> list[float]:
 
 
 def equal_mass_groups(values: NDArray[np.float64], n_groups: int) -> NDArray[np.int64]:
-    """Group numbers 0, 1, ... in growing value, sizes as equal as possible with equal values kept together.
-
-    Minimises the sum of squared group sizes over all ways to cut the sorted distinct values.
-    """
+    """Group numbers 0, 1, ... in growing value, equal values together, of the smallest sum of squared group sizes."""
     distinct, back, counts = np.unique(values, return_inverse=True, return_counts=True)
     m = distinct.size
     below = np.concatenate([[0], np.cumsum(counts)]).astype(float)

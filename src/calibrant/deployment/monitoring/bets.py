@@ -50,10 +50,7 @@ def log_waiting(observations: float) -> float:
 
 
 def log_ratios(data: Sample, tolerance: float = 0.0) -> FloatArray:
-    """Logarithm of the factor by which labelled rows multiply the capital of each bettor.
-
-    First the shifts of each class that is bet on, class by class, then the slopes.
-    """
+    """Logarithm of what labelled rows multiply each bettor's capital by: the shifts class by class, then the slopes."""
     p, columns = np.asarray(data.proba, dtype=np.float64), classes_bet_on(data.n_classes)
     of_bets, occurred = p[:, columns], data.y[:, None] == columns
     shifts = np.empty((len(columns), len(SHIFTS)))

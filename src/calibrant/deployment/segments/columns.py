@@ -81,7 +81,6 @@ def count_levels(levels: AnyArray) -> int:
 
 
 def level_name(name: str, levels: AnyArray, code: int) -> str:
-    """A level in words."""
     if not is_numeric(levels):
         return f"{name} = {levels[code]}" if levels[code] else f"{name} missing"
     if code > len(levels):

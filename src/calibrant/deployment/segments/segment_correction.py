@@ -94,7 +94,6 @@ def find_correction(
 
 
 def kept_share(gain: float, error: float) -> float:
-    """The share of a correction that is kept."""
     return 0.0 if gain <= 0.0 else max(0.0, 1.0 - 2.0 * (error / gain) ** 2)
 
 

@@ -247,10 +247,7 @@ def share(content: object, maps: object) -> bool:
 
 
 def restore(content: object, maps: Any) -> None:
-    """Undo `share`.
-
-    Each array of the map is taken once, so that a small file cannot claim much memory.
-    """
+    """Undo `share`; each array of the map is taken once, so that a small file cannot claim much memory."""
     taken = set()
     for array in _encoded(content):
         path = array.pop("in_map", None)

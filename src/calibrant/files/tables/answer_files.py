@@ -55,10 +55,7 @@ _FIRST_LINES = 20
 
 
 class _Question(NamedTuple):
-    """Log-probabilities of the options, the right one, the texts of options, and how many were not listed.
-
-    Of a stated confidence the only log-probability is that confidence.
-    """
+    """Log-probabilities of options, or a stated confidence alone, the right one, and how many were not listed."""
 
     values: Sequence[float]
     right: int = -1

@@ -106,12 +106,10 @@ def decoded(column: Array) -> Array:
 
 
 def is_bytes(kind: object) -> bool:
-    """Whether an Arrow type holds bytes."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def is_text(column: Array) -> bool:
-    """Whether an Arrow column holds text."""
     kind = column.type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
