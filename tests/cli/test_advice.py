@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from scipy.special import expit, softmax
 
 from calibrant import get_calibrator, metrics, save
+from calibrant.cli import COMMANDS, _loaded
 from calibrant.cli.fit import _lines
 from calibrant.cli.mistakes import HINTS
-from calibrant.cli.options import as_words, split_names
+from calibrant.cli.options import as_words, command, split_names
+from calibrant.inputs.words import RequestError
 from tests.cli.test_commands import ok, run
 
 RNG = np.random.default_rng(0)
@@ -115,13 +121,11 @@ FOLLOWED_ELSEWHERE = {
     "scores": "test_advice.py",
     "suffix": "test_advice.py",
 }
-#: Facts about a calibrator, which advise no option.
-FACTS = {"fitted_to_logits", "fitted_to_probabilities"}
 
 
 def test_every_hint_is_followed_by_a_test() -> None:
     here = {name for name, words in HINTS.items() if any(case[2] in words for case in CASES.values())}
-    assert here | set(FOLLOWED_ELSEWHERE) | FACTS == set(HINTS)
+    assert here | set(FOLLOWED_ELSEWHERE) == set(HINTS)
     for hint, file in FOLLOWED_ELSEWHERE.items():
         text = (Path(__file__).parent / file).read_text(encoding="utf-8")
         option = next(word.strip(",.`") for word in HINTS[hint].split() if word.startswith("--") or word == "cost")
@@ -154,6 +158,42 @@ def test_what_only_a_fit_can_be_told_is_not_advised_later(
     assert refused.exit_code in (1, 2)
     assert f"The calibrator was fitted to {kind}" in refused.stderr
     assert "--logits" not in refused.stderr
+
+
+def test_columns_that_an_array_did_not_name_are_called_after_the_classes(tmp_path: Path) -> None:
+    calibrator = get_calibrator("ts").fit(P[:, :2] / P[:, :2].sum(axis=1, keepdims=True), EVENT)
+    save(calibrator, tmp_path / "c.json")
+    words = ["apply", tmp_path / "c.json", tmp_path / "t.csv", "-o", tmp_path / "out.csv"]
+    pd.DataFrame([[0.2, 0.8]], columns=["a", "b"]).to_csv(tmp_path / "t.csv", index=False)
+    refused = run(*words, "--probs", "a,b")
+    assert refused.exit_code == 2
+    assert "Call the columns after their classes, as in p_a, p_b, p_c." in refused.stderr
+    pd.DataFrame([[0.2, 0.8]], columns=["p_0", "p_1"]).to_csv(tmp_path / "t.csv", index=False)
+    ok(*words, "--probs", "p_0,p_1")
+    written = pd.read_csv(tmp_path / "out.csv").to_numpy()
+    np.testing.assert_allclose(written, calibrator.predict_proba([[0.2, 0.8]]))
+
+
+def test_a_command_advises_only_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command meets every hint, and notes and errors have the same words."""
+    commands = {name: _loaded(name) for name in COMMANDS if name != "bench"}
+    commands |= {f"bench {name}": found for name, found in _loaded("bench").commands.items()}
+    taken = {name: {flag for option in found.params for flag in option.opts} for name, found in commands.items()}
+    for name, found in commands.items():
+        worker = inspect.unwrap(found.callback)
+
+        @command()
+        @functools.wraps(worker)
+        def refuse(**given: object) -> None:
+            raise RequestError("It failed", *HINTS)
+
+        with pytest.raises(typer.Exit):
+            refuse(**dict.fromkeys(inspect.signature(refuse).parameters))
+        said = capsys.readouterr().err
+        assert set(re.findall("--[a-z-]+", re.sub("`.*?`", "", said))) <= taken[name], name
+        assert ("Name the label of each column with --classes" in said) == ("--classes" in taken[name])
+        for other, flag in re.findall("`calibrant ([a-z]+) (--[a-z]+)", said):
+            assert flag in taken[other]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -122,6 +122,36 @@ def test_stated_confidences_are_found_by_their_usual_names(tmp_path: Path, forma
     assert abs(after["positive_gap"]["value"]) < 0.01
 
 
+def test_watch_takes_the_rows_of_a_question_together_as_a_fit_does(tmp_path: Path) -> None:
+    file = lines(tmp_path / "stated.jsonl", stated())
+    fitted = ok("fit", file, "-m", "ts", "-o", tmp_path / "cal.json")
+    watch = ["watch", tmp_path / "cal.json", file, "-y", "correct", "--json", "--state"]
+    found = ok(*watch, tmp_path / "found.json")
+    assert found.stderr == fitted.stderr
+    assert "rows with the same 'question' belong together" in found.stderr
+    named = ok(*watch, tmp_path / "named.json", "--group-by", "question")
+    assert found.stdout == named.stdout
+    # Rows are only taken apart where somebody says so.
+    alone = ok(*watch, tmp_path / "alone.json", "--blocks", "1")
+    assert alone.stdout != found.stdout
+    assert "belong together" not in alone.stderr
+
+
+def test_questions_with_options_are_watched_by_the_confidence_in_the_answer(samples: Path, tmp_path: Path) -> None:
+    ok("fit", samples, "-o", tmp_path / "cal.json")
+    refused = run("watch", tmp_path / "cal.json", samples, "--state", tmp_path / "state.json")
+    assert refused.exit_code == 2
+    assert "--probs" not in refused.stderr
+    assert "give a file with columns `confidence` and `correct`, and a calibrator that was fitted" in refused.stderr
+    ok("fit", samples, "-m", "none", "-o", tmp_path / "none.json")
+    ok("apply", tmp_path / "none.json", samples, "-o", tmp_path / "said.jsonl")
+    ok("fit", tmp_path / "said.jsonl", "-m", "ts", "-o", tmp_path / "ts.json")
+    watch = ["watch", tmp_path / "ts.json", tmp_path / "said.jsonl", "-y", "correct", "--json"]
+    found = json.loads(ok(*watch, "--state", tmp_path / "state.json").stdout)
+    assert found["labelled_rows"] == 300
+    assert not found["alarm"]
+
+
 def test_evaluate_says_whether_a_stated_confidence_can_be_trusted(tmp_path: Path) -> None:
     file = lines(tmp_path / "stated.jsonl", stated())
     said, found = ok("evaluate", file).stdout, json.loads(ok("evaluate", file, "--json").stdout)

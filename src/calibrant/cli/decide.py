@@ -8,6 +8,7 @@ from calibrant.cli import options
 from calibrant.cli.apply import write_rows
 from calibrant.cli.mistakes import CommandError
 from calibrant.cli.printing import Output
+from calibrant.cli.reading import refuse_options
 from calibrant.numerals import amount
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def decide(
     from calibrant.workflows.rules_given import rule_of
 
     out.check("decisions")
+    refuse_options(file, table.probs)
     fitted = load_calibrator(calibrator)
     if cost is None and not hasattr(fitted, "rule_"):
         raise CommandError(f"{calibrator} holds no decision rule: give the costs of actions, as in --cost fp=1,fn=20")

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import typer
@@ -26,8 +28,6 @@ HINTS = {
     "order": "If that is wrong, name the label of each column with --classes",
     "order_of_two": "If that is wrong, name the other class with --classes",
     "decimal": "--decimal . reads decimal points instead",
-    "fitted_to_logits": "The calibrator was fitted to logits",
-    "fitted_to_probabilities": "The calibrator was fitted to probabilities",
     "force": "--force overwrites it",
     "intervals": "`calibrant fit --intervals` stores what they need",
     "logits": "--logits reads logits",
@@ -41,10 +41,22 @@ HINTS = {
     "skip_errors": "--on-error skip leaves such rows out",
     "suffix": "Choose another --suffix",
 }
+#: What is said instead by a command that lacks the option: it has a fitted calibrator, or nothing to advise.
+INSTEAD = {
+    "classes": "Call the columns after their classes, as in p_a, p_b, p_c",
+    "two_classes": "Call the column after its class, as in p_a",
+    "order": "If that is wrong, call the columns after their classes, as in p_a, p_b, p_c",
+    "order_of_two": "If that is wrong, call the column after its class, as in p_a",
+    "logits": "The calibrator was fitted to probabilities",
+    "not_logits": "The calibrator was fitted to logits",
+    "maybe_not_logits": "The calibrator was fitted to logits",
+}
 
 
 #: No message is longer, whatever stands in the file that it is about.
 LONGEST_MESSAGE = 3000
+#: The parameters of the command that runs, if one does.
+_OWN: ContextVar[Collection[str] | None] = ContextVar("own", default=None)
 
 
 class CommandError(ValueError):
@@ -60,8 +72,16 @@ def with_hints(message: object, hints: Sequence[str] = ()) -> str:
     text = str(message)
     if len(text) > LONGEST_MESSAGE:
         text = f"{text[: LONGEST_MESSAGE - 500]} ... {text[-495:]}"
-    sentences = [text, *(HINTS[hint] for hint in hints)]
+    sentences = [text, *filter(None, map(_hint, hints))]
     return sentences[0] if len(sentences) == 1 else ". ".join(text.rstrip(".") for text in sentences) + "."
+
+
+def _hint(name: str) -> str:
+    """What a hint says in the command that runs, which may lack the option; options of other commands are in quotes."""
+    own, words = _OWN.get(), HINTS[name]
+    flags = re.findall(r"--([a-z-]+)", re.sub("`[^`]*`", "", words))
+    known = own is None or all(flag.replace("-", "_") in own for flag in flags)
+    return words if known else INSTEAD.get(name, "")
 
 
 @contextlib.contextmanager
@@ -74,11 +94,12 @@ def asked() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explained(kept: str = "Nothing was written") -> Iterator[None]:
+def explained(kept: str = "Nothing was written", own: Collection[str] | None = None) -> Iterator[None]:
     """Turn errors about files, values and missing packages into a message and an exit code, warnings into lines.
 
-    `kept` is what an interrupted command leaves behind.
+    `kept` is what an interrupted command leaves behind, `own` are the parameters of the command.
     """
+    running = _OWN.set(own)
     with warnings.catch_warnings():
         # Show what the package says about the data, and hide warnings of other packages.
         warnings.simplefilter("ignore")
@@ -98,6 +119,8 @@ def explained(kept: str = "Nothing was written") -> Iterator[None]:
             # A system error names the file itself.
             typer.echo(f"Error: {with_hints(error, getattr(error, 'hints', ())) or type(error).__name__}", err=True)
             raise typer.Exit(2 if _in_command(error) else 1) from error
+        finally:
+            _OWN.reset(running)
 
 
 def _in_command(error: Exception) -> bool:

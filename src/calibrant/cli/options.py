@@ -181,7 +181,7 @@ def command(kept: str = "Nothing was written") -> Callable[[Worker], Worker]:
             left = kept.format(**given)
             for name, kind in groups.items():
                 given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-            with explained(left):
+            with explained(left, [parameter.name for parameter in parameters]):
                 function(**given)
 
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from calibrant.cli.mistakes import CommandError, with_hints
-from calibrant.cli.options import LabelledOptions, OnError, split_names
+from calibrant.cli.options import LabelledOptions, OnError, WeighedOptions, split_names
 from calibrant.numerals import amount
 from calibrant.progress import ProgressBar
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calibrant.inputs.answers import Answers
 
 Labelled = TypeVar("Labelled", bound=LabelledOptions)
+Weighed = TypeVar("Weighed", bound=WeighedOptions)
 #: Options that also make sense for questions with options.
 _OF_ANSWERS = ("weight", "group_by", "on_error", "label", "votes")
 
@@ -67,7 +68,6 @@ def reading_rules(calibrator: BaseEstimator, *, renormalize: bool = False) -> di
     return {
         "logits": calibrator.takes_logits and not calibrator.takes_scores,
         "scores": calibrator.takes_scores,
-        "as_fitted": True,
         "percentages": getattr(calibrator, "percentages_", False),
         "renormalize": renormalize or calibrator.renormalize,
     }
@@ -82,8 +82,21 @@ def read_batches(
     """
     from calibrant.workflows.applying import read_predictions
 
+    refuse_options(file, given.get("probs"))
     with reading(file, **reading_rules(calibrator), **given) as reader:
         return read_predictions(calibrator, reader, period)
+
+
+def refuse_options(file: str, probs: list[str] | None) -> None:
+    """Refuse a file of questions with options where rows of predictions are needed, unless its columns are named."""
+    from calibrant.files.tables.answer_files import holds_options
+
+    if not probs and file != "-" and holds_options(file):
+        raise CommandError(
+            f"{file} holds questions with options, which only `fit`, `apply`, `evaluate` and `report` take. This "
+            "command takes the confidence in the chosen answers: give a file with columns `confidence` and `correct`, "
+            "and a calibrator that was fitted to such a file"
+        )
 
 
 def read_for(calibrator: object, file: str, **given: Any) -> TableRows:
@@ -133,6 +146,25 @@ def find_answers(file: str, table: Labelled) -> tuple[Labelled, Answers | None]:
                 "give either --label, the column of the true labels, or --votes, a column for each class"
             )
         return table, None
+    return replace(_as_stated(table, found), label=found[1], probs=table.probs or [found[0]]), None
+
+
+def find_questions(file: str, table: Weighed, columns: Sequence[str]) -> Weighed:
+    """The options with the column of questions, where the `columns` of a calibrator are a stated confidence."""
+    from calibrant.files.tables.answer_files import stated_columns
+    from calibrant.files.tables.opening import opened_table
+
+    if file == "-":
+        return table
+    with opened_table(file) as (opened, _):
+        found = stated_columns(opened)
+    if found is None or list(columns) != [found[0]] or table.label not in (None, found[1]):
+        return table
+    return _as_stated(table, found)
+
+
+def _as_stated(table: Weighed, found: tuple[str, str, str | None]) -> Weighed:
+    """Say how stated confidences are read, and take the rows of a question together unless other groups are named."""
     said, truth, together = found
     grouped = table.group_by is None and table.blocks is None and together is not None
     typer.echo(
@@ -140,8 +172,7 @@ def find_answers(file: str, table: Labelled) -> tuple[Labelled, Answers | None]:
         + (f", and rows with the same {together!r} belong together" if grouped else ""),
         err=True,
     )
-    group_by = together if grouped else table.group_by
-    return replace(table, label=truth, probs=table.probs or [said], group_by=group_by), None
+    return replace(table, group_by=together) if grouped else table
 
 
 def _check_scale(table: Table, name: str) -> None:

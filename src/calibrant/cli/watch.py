@@ -17,7 +17,7 @@ import typer
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError
 from calibrant.cli.printing import print_json
-from calibrant.cli.reading import read_batches, read_for
+from calibrant.cli.reading import find_questions, read_batches, read_for
 from calibrant.text_table import aligned
 
 #: The exit code that tells an alarm from an error.
@@ -90,6 +90,7 @@ def watch(
     if own and table.segments is not None:
         raise CommandError(f"the calibrator already has segments by {own}, which are watched; leave out --segments")
     scale = None if grades is None else given_scale(grades, fitted)
+    table = find_questions(file, table, table.probs or list(getattr(fitted, "feature_names_in_", ())))
     rows = {field.name: getattr(table, field.name) for field in fields(options.RowOptions)}
     batches = read_batches(fitted, file, None if period is None else period.value, partly_labelled=True, **vars(table))
     batches = batches if period is not None else [(batch_id, batches[0][1])]

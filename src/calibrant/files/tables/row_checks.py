@@ -49,8 +49,6 @@ class Layout:
     logits: bool = False
     #: Numbers of any scale, which are then read as logits are.
     scores: bool = False
-    #: A fitted calibrator, not an option, says whether the numbers are logits.
-    as_fitted: bool = False
     #: The probabilities of the file that a calibrator was fitted to were percentages.
     percentages: bool = False
     renormalize: bool = False
@@ -274,7 +272,6 @@ def _describe(values: AnyArray, names: Sequence[str], layout: Layout, whole: flo
         text = f"the probabilities sum to {value * whole:.6g}, not to {whole:g}"
         return (text,) if layout.renormalize else (text, "renormalize")
     if kind == "range":
-        other = "fitted_to_probabilities" if layout.as_fitted else "scores" if saturate(values[None]) else "logits"
-        hints = [] if whole != 1 else [other]
+        hints = [] if whole != 1 else ["scores" if saturate(values[None]) else "logits"]
         return (f"{names[column]!r} is {value * whole:.6g}, not a probability", *hints)
     return (f"{names[column]!r} is {kind}",)

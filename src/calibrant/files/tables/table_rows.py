@@ -132,7 +132,7 @@ class RowReader:
             raise RequestError(
                 f"the numbers in {list_names(names, 5)} sum to {whole:g} in every row: they are probabilities, not "
                 "logits",
-                "fitted_to_logits" if self.layout.as_fitted else "not_logits",
+                "not_logits",
             )
         if len(values) >= LEAST_ROWS and saturate(values):
             raise RequestError(
@@ -141,8 +141,9 @@ class RowReader:
                 "scores",
             )
         if may_be_probabilities(values):
-            hint = "fitted_to_logits" if self.layout.as_fitted else "maybe_not_logits"
-            self.notes.append((f"{names[0]!r} holds no negative number: these may be probabilities", hint))
+            self.notes.append(
+                (f"{names[0]!r} holds no negative number: these may be probabilities", "maybe_not_logits")
+            )
         return style
 
     def _check_order(self, columns: ProbabilityColumns, *, known: bool) -> None:
