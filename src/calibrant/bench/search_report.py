@@ -44,7 +44,6 @@ class Comparison:
     n_worse: int
 
     def sentence(self) -> str:
-        """The outcome in words."""
         n = len(self.datasets)
         if n < 2:
             return f"{n} control dataset: too few for a paired test."
@@ -60,8 +59,6 @@ class Comparison:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """A finished search."""
-
     calibrator: str
     penalty: str
     seed: int

@@ -91,7 +91,6 @@ def _calibrant(
 
 
 def main() -> None:
-    """Entry point of the program `calibrant`."""
     end_cleanly()
     if sys.stderr.isatty():  # what takes a while, such as compiling for the first fit
         logging.basicConfig(format="%(message)s")

@@ -76,10 +76,7 @@ def reading_rules(calibrator: BaseEstimator, *, renormalize: bool = False) -> di
 def read_batches(
     calibrator: object, file: str, period: str | None = None, **given: Any
 ) -> list[tuple[str | None, TableRows]]:
-    """All rows of a file as predictions that a fitted calibrator takes, parted by the period of their dates.
-
-    A calibrator that takes segments gets the columns that it was fitted with.
-    """
+    """All rows of a file as a fitted calibrator takes them, with its segments, parted by the period of their dates."""
     from calibrant.workflows.applying import read_predictions
 
     refuse_options(file, given.get("probs"))

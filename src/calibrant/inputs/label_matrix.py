@@ -31,8 +31,6 @@ _MOST_CELLS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class LabelMatrix:
-    """Validated predictions of many labels."""
-
     off: FloatArray
     on: FloatArray
     y: IntArray

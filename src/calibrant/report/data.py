@@ -73,7 +73,6 @@ class Lack(NamedTuple):
 
     @property
     def why(self) -> str:
-        """The reason in a few words."""
         return "only one class is present" if self.of == "one class" else "too little data to tell"
 
 

@@ -84,7 +84,6 @@ def _how_many(some: int, every: int) -> str:
 
 
 def bands(report: Report) -> Section:
-    """The bands as a table."""
     table, p_values = report.bands.before, report.bands.p_values
     off = int(np.sum(p_values < ALPHA / len(table)))
     note = f"{_how_many(off, len(table))} off beyond chance"

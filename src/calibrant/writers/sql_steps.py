@@ -98,7 +98,6 @@ class Row(Operators):
         return self.map(lambda entry: value("(-{})", entry))
 
     def map(self, function: Callable[[Any], Any]) -> Row:
-        """A function of every entry."""
         return Row([function(entry) for entry in self.values])
 
 

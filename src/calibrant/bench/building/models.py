@@ -28,8 +28,6 @@ Predict = Callable[[Any], FloatArray]
 
 @dataclass(frozen=True)
 class Model:
-    """A model of the benchmark."""
-
     name: str
     features: Literal["codes", "dense"]
     """Categories as integer codes with missing values kept, or one-hot with scaled and imputed numbers."""

@@ -46,8 +46,6 @@ ELO_ANCHOR = 1000.0
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranks of methods."""
-
     means: pd.DataFrame
     """Mean losses, one row per dataset used and one column per ranked method."""
     notes: tuple[str, ...]

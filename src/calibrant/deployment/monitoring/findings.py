@@ -37,7 +37,8 @@ _FEWEST = 20
 class Change:
     """The change that the evidence points to most, and what the latest rows show of it."""
 
-    #: "class": one occurs more or less often than predicted; "slope": too extreme or too close to the average.
+    #: "class": it occurs more or less often than predicted,
+    #: "slope": the probabilities are too extreme or too close to the average.
     kind: str
     label: Label
     #: `None` for all rows.
@@ -87,7 +88,7 @@ def row_text(since: int) -> str:
 
 @dataclass(frozen=True)
 class Repair:
-    """The smallest repair that removes the change found; `segment` names the one it is for, `None` all rows."""
+    """The smallest repair that removes the change found, in one segment or (`None`) in all rows."""
 
     #: "prior": new class frequencies; "temperature"; "refit": a new calibrator on top of the old one.
     kind: str

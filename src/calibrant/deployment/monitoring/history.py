@@ -52,7 +52,6 @@ class Seen:
         return str(Size(self.rows, total, None if self.groups == self.rows else self.groups))
 
     def plus(self, data: Sample) -> Seen:
-        """With the rows of another batch."""
         return Seen(self.rows + data.n_rows, self.observations + data.total, self.groups + data.n_groups)
 
 

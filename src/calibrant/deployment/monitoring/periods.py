@@ -76,7 +76,7 @@ def in_words(first: str, last: str | None = None) -> str:
 
 
 def missing_periods(spans: Iterable[tuple[str | None, str | None]]) -> list[str]:
-    """Periods, as long as that of the latest span that has one, from the first to the last that are in no span."""
+    """Periods between the first and the last that no span holds, as long as that of the latest span."""
     ends = [(place_in_time(first), place_in_time(last)) for first, last in spans]
     known = [(first, last) for first, last in ends if first and last and first[0] == last[0]]
     if not known:

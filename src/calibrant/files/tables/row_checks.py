@@ -122,7 +122,6 @@ class TableRows:
         return {name: part for name, part in found.items() if part is not None}
 
     def take(self, kept: NDArray[np.bool_]) -> TableRows:
-        """The rows that a mask keeps."""
         parts: dict[str, Any] = {name: part[kept] for name, part in self.parts.items()}
         return replace(self, kept=kept, n_usable=int(kept.sum()), **parts)
 
@@ -146,7 +145,6 @@ class TableRows:
 
     @property
     def sampled(self) -> bool:
-        """Whether these are a sample."""
         return len(self.values) < self.n_usable
 
     @property
