@@ -81,10 +81,7 @@ def label_text(label: Label) -> str:
 
 
 def classes_of_names(names: Sequence[str], labels: Sequence[Label]) -> list[Label] | None:
-    """The label that each of several columns is named by; `None` if the names say nothing.
-
-    Labels that were not seen are read from the names, in the type of those seen.
-    """
+    """Labels of columns by their names, those not seen in the type of those seen; `None` if the names say nothing."""
     texts = {label_text(label): label for label in labels}
     matched = _match(names, list(texts))
     if matched is not None:

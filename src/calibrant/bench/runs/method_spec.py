@@ -45,7 +45,6 @@ class MethodSpec:
 
     @property
     def fingerprint(self) -> str:
-        """Digest of class, parameters and version."""
         text = json.dumps([self.target, self.params, self.version], sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -95,10 +95,7 @@ class BySegment(_Segmented, Calibrator):
 
 
 class AfterCalibrator(BySegment):
-    """A fitted calibrator and steps after it; if that one takes segments, so does this one.
-
-    A subclass writes `_first`, the calibrator, and `_after`, the steps.
-    """
+    """A fitted calibrator, `_first`, and steps after it, `_after`; it takes segments if that calibrator does."""
 
     @classmethod
     def around(cls, fitted: Calibrator, *parts: Calibrator) -> Self:

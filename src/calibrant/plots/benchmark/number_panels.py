@@ -44,10 +44,7 @@ _SIDE = f"relative change of test {{}} (down is better;\naxis linear within ±{_
 
 @styled
 def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baseline: str) -> Figure:
-    """Draw the table `rank_by_rows` or `rank_by_classes`: average ranks in groups of datasets, with 95 % intervals.
-
-    `what` names the axis, "calibration rows" or "classes"; the baseline is dashed for reference.
-    """
+    """Draw `rank_by_rows` or `rank_by_classes`: average ranks with 95 % intervals; `what` names the axis of groups."""
     look = looks(methods)
     names = _by_mean(table, look, "rank")
     if table.empty:
