@@ -41,6 +41,12 @@ def test_constraints_and_constructor_parameters_are_the_same(cls):
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_an_unknown_parameter_is_one_of_the_class_that_was_called(cls):
+    with pytest.raises(TypeError, match=rf"^{cls.__name__}\.__init__\(\) got an unexpected keyword argument 'foo'"):
+        make(cls, foo=1)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_nan_is_refused(cls):
     for name in cls._parameter_constraints:
         for nan in (float("nan"), np.float32("nan")):

@@ -37,6 +37,15 @@ def test_the_summary_tells_what_the_map_does(name: str, k: int) -> None:
     assert float(said.group(1)) == pytest.approx(100 * expected, abs=0.51)
 
 
+@pytest.mark.parametrize("name", ["ts", "auto"])
+def test_a_class_without_rows_is_said_to_get_almost_no_probability(name: str) -> None:
+    p, y = sharpened(60, 3, 2.0)
+    names = np.array(["ant", "bee", "cat"])
+    said = [get_calibrator(name, classes=names).fit(p, labels).summary() for labels in (names[y], names[y % 2])]
+    words = "No row is of cat: most methods give such a class almost no probability. Calibrate with rows of every"
+    assert [words in text for text in said] == [False, True]
+
+
 def test_columns_in_another_order_logits_and_single_columns() -> None:
     p, y = sharpened(300, 2, 2.0)
     labels = np.array(["no", "yes"])[y]

@@ -11,6 +11,7 @@ import pytest
 from scipy.special import expit
 
 from calibrant import effective_counts
+from calibrant.cli.printing import class_columns
 from tests.cli.test_commands import ok, run
 
 RNG = np.random.default_rng(0)
@@ -25,6 +26,11 @@ def one(tmp_path: Path) -> Path:
     ok("fit", tmp_path / "one.csv", "--label", "y", "-m", "platt-logits", "-o", tmp_path / "one.json")
     ok("apply", tmp_path / "one.json", tmp_path / "one.csv", "-o", tmp_path / "out.csv")
     return tmp_path
+
+
+def test_a_line_of_columns_is_one_line() -> None:
+    assert class_columns(["a\nb"], ["no", "y\nes"]) == r"Columns: 'a\nb' = 'y\nes' (the other class is no)"
+    assert class_columns(["a\rb", "é"], ["no", "yes"]) == r"Columns: 'a\rb' = no, é = yes"
 
 
 @pytest.mark.parametrize("names", [["p_no", "p_yes"], ["p_yes", "p_no"]])

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from calibrant import adapt, get_calibrator
 from calibrant.deployment import AdaptedCalibrator
 from calibrant.deployment.segments.segmented import SegmentedCalibrator, worst_segments
 from calibrant.sample import Sample
@@ -134,6 +135,19 @@ def test_estimated_frequencies(method, rows, words):
     first, yes, _ = AdaptedCalibrator.summary(one).splitlines()
     assert first == f"Adapted to class frequencies estimated without labels {words} calibrator is right:"
     assert yes == "yes: 50.0% at calibration, 10.0% now (5.0% to 20.0%)"
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.inputs.words.CalibrationWarning")
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_an_estimate_at_an_end_of_its_interval_was_drawn_there(method):
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    said = [
+        adapt(get_calibrator("none").fit(p, y), unlabelled=now, method=method, labelled=(p, y)).summary()
+        for now in (p[:300], np.full(100, 0.999))
+    ]
+    assert ["Estimates are drawn towards the frequencies at calibration" in text for text in said] == [False, True]
 
 
 def test_of_many_classes_those_that_changed_most_are_named():

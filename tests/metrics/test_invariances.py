@@ -16,6 +16,8 @@ WITH_CALIBRATOR = {"calibration_loss", "refinement_loss", "lp_calibration_error"
 OF_COLUMNS = {"positive_gap", "ranked_probability_score"}
 #: What one row cannot have: two classes to tell apart, or a reference that makes an error.
 OF_SEVERAL_ROWS = {"auroc", "gini", "ks_separation", "brier_skill_score"}
+#: What weighs a weak prior against observations, or rests each point of a curve on whole ones.
+OF_OBSERVATIONS = {"calibration_slope", "integrated_calibration_index"}
 BINNED = {"ece", "rms_calibration_error", "maximum_calibration_error"}
 
 
@@ -34,6 +36,14 @@ def test_order_of_rows(name: str, data: Data) -> None:
     y, p = data
     order = np.random.default_rng(0).permutation(len(y))
     assert value(name, y[order], p[order]) == pytest.approx(value(name, y, p), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - WITH_CALIBRATOR - OF_OBSERVATIONS))
+def test_the_unit_of_weights(name: str, binary: Data) -> None:
+    y, p = (part[:100] for part in binary)
+    weight = np.random.default_rng(0).random(100)
+    tiny, usual = (value(name, y, p, sample_weight=unit * weight) for unit in (1e-298, 1.0))
+    assert tiny == pytest.approx(usual, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)

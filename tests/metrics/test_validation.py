@@ -48,6 +48,7 @@ def test_rows_are_what_their_functions_say() -> None:
     for name, test in tests.items():
         assert isinstance(test, CalibrationTest)
         assert (found[name].value, found[name].p_value) == (test.statistic, test.p_value)
+        assert found[name].n_resamples == test.n_resamples
     measures = {"E:O": metrics.expected_observed_ratio(y, p, **given), "Cox intercept": cox.intercepts[1]}
     measures["Cox slope"] = cox.slope
     for name, (metric, options, _, _) in list(MEASURES.items())[:-1]:
@@ -96,11 +97,13 @@ def test_the_table_as_text_leaves_out_what_is_unknown() -> None:
     rows = (
         ValidationRow("a test", 3.14159, np.nan, np.nan, 0.25, "nothing", "here"),
         ValidationRow("a measure", 0.5, 0.123456, 0.9, np.nan, "something", "there"),
+        ValidationRow("the smallest", 9.0, np.nan, np.nan, 0.0025, "off", "nowhere", 399),
     )
     assert ValidationTable(rows, 0.9).table() == [
         ["", "value", "90% interval", "p-value", "what it says", "where it misleads"],
         ["a test", "3.142", "", "0.25", "nothing", "here"],
         ["a measure", "0.5", "0.1235 to 0.9", "", "something", "there"],
+        ["the smallest", "9", "", "≤ 0.0025, as small as 399 draws can tell", "off", "nowhere"],
     ]
 
 

@@ -10,7 +10,7 @@ import inspect
 from dataclasses import KW_ONLY, MISSING, field, make_dataclass
 from functools import cache
 from numbers import Integral, Real
-from types import UnionType
+from types import FunctionType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -76,6 +76,8 @@ class Parameters:
         cls._declared = _declared_in(cls)
         if cls._declared and "__init__" not in vars(cls):
             _make_constructor(cls, kw_only)
+        elif "__init__" not in vars(cls) and isinstance(cls.__init__, FunctionType):
+            _name_constructor(cls, cls.__init__)
         describe_parameters(cls)
 
     def _check_parameters(self) -> None:
@@ -125,6 +127,15 @@ def _make_constructor(cls: type[Parameters], kw_only: bool) -> None:
     like: Any = make_dataclass(cls.__name__, fields)
     cls.__init__ = like.__init__  # type: ignore[method-assign]
     cls._parameter_constraints = {name: constraints_of(one.hint) for name, one in known.items()}
+
+
+def _name_constructor(cls: type[Parameters], inherited: FunctionType) -> None:
+    """Let messages about a wrong argument name the class that was called."""
+    own = FunctionType(inherited.__code__, inherited.__globals__, closure=inherited.__closure__)
+    own.__defaults__, own.__kwdefaults__ = inherited.__defaults__, inherited.__kwdefaults__
+    own.__annotations__, own.__doc__ = inherited.__annotations__, inherited.__doc__
+    own.__qualname__ = f"{cls.__name__}.__init__"
+    cls.__init__ = own  # type: ignore[method-assign]
 
 
 def constraints_of(hint: Any) -> list[object]:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.inputs.class_columns import NamedColumns
 from calibrant.numerals import class_text, count, percent
 from calibrant.simplex import LOSS_FLOOR
+from calibrant.text_table import list_names
 from calibrant.typing import AnyArray, FloatArray
 
 #: The predictions whose calibrated values the summary shows.
@@ -43,12 +44,24 @@ class Summary:
         The map keeps probabilities of class 1 between 0.0% and 60.0%.
         """
         check_is_fitted(self, "classes_")
-        lines = [_rows(self)]
+        lines = [_rows(self), *unseen_classes(self)]
         if hasattr(self, "scores_seen_"):
             return "\n".join([*lines, *score_sentences(self)])
         if hasattr(self, "inverse_temperature_"):
             lines.append(temperature_sentence(self))
         return "\n".join([*lines, _effect(self), *narrow_range(self)])
+
+
+def unseen_classes(calibrator: Any) -> list[str]:
+    """What it means that classes have no rows, where several others have some."""
+    counts = np.asarray(getattr(calibrator, "class_counts_", ()))
+    unseen = [class_text(label) for label, n in zip(calibrator.classes_.tolist(), counts) if n == 0]
+    if not unseen or np.count_nonzero(counts) < 2:
+        return []
+    return [
+        f"No row is of {list_names(unseen, 5, str)}: most methods give such a class almost no probability. Calibrate "
+        "with rows of every class."
+    ]
 
 
 def score_sentences(calibrator: Any) -> list[str]:

@@ -65,5 +65,12 @@ class Output:
 def class_columns(names: Sequence[str], classes: Sequence[Label]) -> str:
     """Which column stands for which class, shortened if there are many."""
     if len(names) == 1:
-        return f"Columns: {names[0]} = {classes[-1]} (the other class is {classes[0]})"
-    return f"Columns: {list_names((f'{name} = {label}' for name, label in zip(names, classes)), 12, str)}"
+        return f"Columns: {_in_line(names[0])} = {_in_line(classes[-1])} (the other class is {_in_line(classes[0])})"
+    pairs = (f"{_in_line(name)} = {_in_line(label)}" for name, label in zip(names, classes))
+    return f"Columns: {list_names(pairs, 12, str)}"
+
+
+def _in_line(name: Label) -> str:
+    """A name that may hold line breaks and the like, which are spelled out."""
+    text = str(name)
+    return text if text.isprintable() else repr(text)

@@ -136,7 +136,14 @@ class AdaptedCalibrator(AfterCalibrator, kw_only=False):
                 line += f" ({percent(low)} to {percent(high)})"
             lines.append(line)
         left = len(change) - len(shown)
-        return "\n".join([*lines, *([f"and {amount(left, 'class')} that changed less"] if left else [])])
+        if left:
+            lines.append(f"and {amount(left, 'class')} that changed less")
+        if self.method_ != "given" and np.any(self.interval_ == self.prior_[:, None]):
+            lines.append(
+                "Estimates are drawn towards the frequencies at calibration by as much as noise hides, which is why "
+                "one may lie at an end of its interval."
+            )
+        return "\n".join(lines)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

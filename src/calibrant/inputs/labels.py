@@ -40,7 +40,8 @@ def warn_of_missing_information(n: int, only_label: Label, all_equal: bool) -> N
     """Warn if `n` rows have the same label, `only_label`, or the same prediction."""
     if only_label is not None:
         label = only_label.item() if isinstance(only_label, np.generic) else only_label
-        message = f"All {n} calibration rows have the label {label!r}: nothing can be learned about the other classes."
+        rows = "The only calibration row has" if n == 1 else f"All {n} calibration rows have"
+        message = f"{rows} the label {label!r}: nothing can be learned about the other classes."
     elif all_equal:
         message = f"All {n} calibration rows hold the same prediction: nothing can be learned about others."
     else:

@@ -24,6 +24,9 @@ from calibrant.metrics.views import Kind, View, class_view, sort_view, view_stat
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray
 
+#: Products of up to three sums above this are ordinary numbers.
+_TINY = 1e-100
+
 
 def excursion(view: View, *, kuiper: bool) -> Callable[[AnyFloatArray], float]:
     """Range of the path of cumulated residuals (Kuiper), or its largest distance from zero (Kolmogorov-Smirnov)."""
@@ -67,6 +70,12 @@ def kuiper(data: Sample, *, kind: Kind = "auto") -> Statistic:
     return view_statistic(data, kind, partial(_prepare, kuiper=True))
 
 
+def _in_range(counts: AnyFloatArray) -> AnyFloatArray:
+    """Counts whose products do not vanish: tiny ones are scaled by a power of two, which changes no digit."""
+    total = float(counts.sum())
+    return counts if total > _TINY else np.ldexp(counts, -int(np.frexp(total)[1]))
+
+
 def _prepare_two_bins(view: View) -> Statistic:
     ordered = sort_view(view)
     # Thresholds up to the lowest score have all rows on one side, those above the highest on the other.
@@ -74,6 +83,7 @@ def _prepare_two_bins(view: View) -> Statistic:
     excess = (view.hit - view.score)[ordered.order]
 
     def error(counts: AnyFloatArray) -> float:
+        counts = _in_range(counts)
         below = np.append(0.0, np.cumsum(counts[ordered.order] * excess)[ordered.ends])
         return float(width @ (below**2 + (below[-1] - below) ** 2)) / float(counts.sum()) ** 2
 
@@ -116,6 +126,7 @@ def _prepare_one(view: View) -> Statistic:
     rows = ordered.order[positive]
 
     def area(counts: AnyFloatArray) -> float:
+        counts = _in_range(counts)
         below = np.zeros(n_rows + 1)
         np.cumsum(counts[ordered.order], out=below[1:])
         own = counts[rows]

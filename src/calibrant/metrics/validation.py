@@ -96,6 +96,8 @@ class ValidationRow(NamedTuple):
     p_value: float
     says: str
     misleads: str
+    #: Draws of labels that the p-value comes from, which bound how small it can be; 0 without.
+    n_resamples: int = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,8 +125,9 @@ class ValidationTable(Tabular):
         """Rows of text under a header."""
         found = [["", "value", f"{100 * self.level:g}% interval", "p-value", "what it says", "where it misleads"]]
         for row in self.rows:
-            p = "" if np.isnan(row.p_value) else p_text(row.p_value).removeprefix("p ").removeprefix("= ")
+            p = "" if np.isnan(row.p_value) else p_text(row.p_value, row.n_resamples)
             ends = "" if np.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"
+            p = p.removeprefix("p ").removeprefix("= ")
             found.append([row.name, f"{row.value:.4g}", ends, p, row.says, row.misleads])
         return found
 
@@ -176,7 +179,7 @@ def validation_table(
     rows = []
     for (name, (rejected, misleads)), test in zip(TESTS.items(), tests):
         said = (rejected or promised) if test.p_value <= alpha else "not enough evidence against calibration"
-        rows.append(ValidationRow(name, test.statistic, np.nan, np.nan, test.p_value, said, misleads))
+        rows.append(ValidationRow(name, test.statistic, np.nan, np.nan, test.p_value, said, misleads, test.n_resamples))
     often = f"class {label} is predicted too often", f"class {label} is predicted too rarely"
     unknown = f"the mean of class {label} may be right"
     ratio = expected_observed_ratio.of(data, pos_label=label, level=wider)

@@ -8,7 +8,13 @@ import numpy as np
 from scipy.special import rel_entr
 
 from calibrant.calibrators.auto.means import classes_off
-from calibrant.calibrators.summary import narrow_range, sampled, score_sentences, temperature_sentence
+from calibrant.calibrators.summary import (
+    narrow_range,
+    sampled,
+    score_sentences,
+    temperature_sentence,
+    unseen_classes,
+)
 from calibrant.numerals import class_text, count, excess, percent
 
 if TYPE_CHECKING:
@@ -52,7 +58,7 @@ def summarise(auto: AutoCalibrator) -> str:
     if hasattr(auto, "scores_seen_"):  # of scores, the temperature and the means are those of their scaling
         faults = score_sentences(auto)
     narrow = [] if hasattr(auto, "scores_seen_") else narrow_range(auto)
-    lines = [*faults, _blend(auto), *_means(auto), *narrow, _gain(auto, size)]
+    lines = [*faults, *unseen_classes(auto), _blend(auto), *_means(auto), *narrow, _gain(auto, size)]
     if drawn := sampled(auto) or _drawn(auto):
         lines.append(f"It was fitted to {size}{drawn}.")
     if auto.monotone:
