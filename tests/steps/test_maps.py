@@ -19,6 +19,7 @@ from calibrant.calibrators.auto.trees.ensemble import TreeLayer
 from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
 from calibrant.steps import Trees, check_steps
 from calibrant.steps.map_documents import VERSION
+from tests.samples import draw_labels
 from tests.steps.maps import MAPS, fitted
 
 LIGHT = """
@@ -42,6 +43,18 @@ def test_steps_from_a_file_predict_what_the_calibrator_predicts(name, k, tmp_pat
     light = runtime.load(tmp_path / "cal.json")
     assert check_steps(light.steps, k) == k
     np.testing.assert_allclose(light.predict_proba(rows), calibrator.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sms", "lda", "gaussian"])
+def test_files_of_many_classes_predict_to_the_last_bit(name, tmp_path):
+    """Products of matrices as large as these depend on how the matrix lies in memory."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(60), size=120)
+    calibrator = calibrant.get_calibrator(name).fit(p, draw_labels(p, rng))
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    expected = calibrator.predict_proba(p)
+    np.testing.assert_array_equal(calibrant.load(tmp_path / "cal.json").predict_proba(p), expected)
+    np.testing.assert_array_equal(runtime.load(tmp_path / "cal.json").predict_proba(p), expected)
 
 
 def test_steps_match_maps_written_by_hand():

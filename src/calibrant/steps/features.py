@@ -37,6 +37,10 @@ class Linear(Step):
     matrix: FloatArray = array(2)
     shift: FloatArray | float = array(0, 1, default=0.0)
 
+    def __post_init__(self) -> None:
+        # How a matrix lies in memory decides the last bits of its products, and a file does not keep that.
+        object.__setattr__(self, "matrix", np.ascontiguousarray(self.matrix))
+
     def apply(self, x: FloatArray) -> FloatArray:
         if self.matrix.size > _FEW:
             out = row_products(x, self.matrix)
