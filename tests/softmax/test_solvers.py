@@ -199,7 +199,7 @@ def test_sparse_penalties_of_many_classes(group_lasso: bool, strengths: tuple[fl
     """More than 2000 coefficients, few of them not zero; the gap proves the optimum, gradients do not get below."""
     problem = make_problem("matrix", n=150, k=45)
     penalty = by_part(problem, strengths, group_lasso)
-    solution = solve(problem, penalty, tol=1e-8)
+    solution = solve(problem, penalty, tol=2e-9)  # of max(1, objective); the objective is 0.25 at least
     state = evaluate(problem, penalty, solution.theta)
     assert duality_gap(state.point, penalty, solution.theta, state.u, state.objective) <= 1e-8 * state.objective
     with warnings.catch_warnings():
