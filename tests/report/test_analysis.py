@@ -12,6 +12,7 @@ from calibrant import get_calibrator
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import brier, evaluate, log_loss
 from calibrant.metrics.frequencies import class_frequencies
+from calibrant.metrics.result_types import Estimate
 from calibrant.report.analysis import Source, analyse, backtested
 from calibrant.report.comparison import HeldOut, choose, compare, cross_validate, paired_intervals
 from calibrant.sample import Sample
@@ -134,6 +135,8 @@ def test_methods_are_judged_on_two_parts_at_least() -> None:
 def test_what_is_compared_and_with_what(overconfident: Sample) -> None:
     held_out, _ = cross_validate(overconfident, ["ts", "isotonic"])
     rows = {row.name: row for row in compare(overconfident, held_out, {"beta": "no luck"}, "ts", 0.95)}
+    assert rows["none"].gain_log_loss == rows["none"].gain_brier == Estimate(0.0, 0.0, 0.0, 0.95)
+    assert rows["none"].seconds == 0.0
     assert list(rows) == [*sorted(("ts", "isotonic", "none"), key=lambda name: rows[name].log_loss), "beta"]
     losses = {method.name: log_loss(overconfident.y, method.data.proba) for method in held_out}
     losses["none"] = log_loss(overconfident.y, overconfident.proba)

@@ -237,6 +237,14 @@ def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Rep
     assert confused.note == (f"most between {listed[0][0]} and {listed[0][1]}" if listed else "none beyond chance")
 
 
+def test_diagrams_after_calibration_are_those_of_a_method(rare: Report) -> None:
+    fitted, alone = (section(one, "reliability").values for one in (rare, dataclasses.replace(rare, shown="none")))
+    assert "after" in fitted["after"]
+    assert alone["after"] == ""
+    assert [len(found["scores"]) for found in (fitted, alone)] == [4, 2]
+    assert all(a != b for a, b in zip(fitted["views"], alone["views"]))
+
+
 def test_why_fit_prints_another_loss_is_said_where_the_default_method_is_compared(rare: Report) -> None:
     said = "<code>calibrant fit</code> prints another log loss of auto, measured after its members were chosen"
     assert said not in render(rare)

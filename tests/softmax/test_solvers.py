@@ -224,11 +224,12 @@ def test_a_solver_that_needs_a_smooth_penalty_names_those_that_do_not(solver: st
 
 
 @pytest.mark.parametrize(
-    ("solver", "name"), [("newton", "ridge"), ("lbfgs", "ridge"), ("saga", "lasso"), ("fista", "mcp")]
+    ("solver", "name", "reached"),
+    [("newton", "ridge", "gap"), ("lbfgs", "ridge", "gap"), ("saga", "lasso", "gap"), ("fista", "mcp", "residual")],
 )
-def test_too_few_iterations_warn_with_what_was_reached(solver: str, name: str) -> None:
+def test_too_few_iterations_warn_with_what_was_reached(solver: str, name: str, reached: str) -> None:
     problem = make_problem("matrix")
-    with pytest.warns(ConvergenceWarning, match=rf"{solver} stopped after 1 iterations with a (gap|residual) of"):
+    with pytest.warns(ConvergenceWarning, match=rf"{solver} stopped after 1 iterations with a {reached} of \d"):
         solution = solve(problem, make_penalty(name, problem), solver=solver, tol=1e-12, max_iter=1)
     assert np.isfinite(solution.theta).all()
 

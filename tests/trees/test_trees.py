@@ -15,7 +15,7 @@ from calibrant.calibrators.auto.trees.ensemble import (
     cross_fit_trees,
     quantile_borders,
 )
-from calibrant.calibrators.auto.trees.tree_kernels import draw
+from calibrant.calibrators.auto.trees.tree_kernels import draw, project
 from calibrant.sample import Sample
 from calibrant.steps import run
 
@@ -44,6 +44,17 @@ def test_weights_place_borders_as_repeated_rows_do():
     repeated, n_repeated = quantile_borders(np.repeat(x, weight, axis=1), 16)
     np.testing.assert_array_equal(borders, repeated)
     np.testing.assert_array_equal(n_bins, n_repeated)
+
+
+def test_projected_gradients_are_those_of_the_formula():
+    rng = np.random.default_rng(1)
+    p, y, weight = rng.dirichlet(np.ones(4), size=6).T.copy(), rng.integers(4, size=6), rng.random(6) + 0.5
+    signs, sketch, rows = np.sign(rng.normal(size=(2, 4))), np.zeros((6, 4)), np.zeros((3, 6))
+    project.py_func(p, y, weight, signs, rows, sketch)
+    gradient = p - (np.arange(4)[:, None] == y)
+    np.testing.assert_allclose(sketch[:, :2].T, weight * (signs @ gradient), rtol=1e-12)
+    np.testing.assert_allclose(sketch[:, 2], weight * np.mean(p * (1 - p), axis=0), rtol=1e-12)
+    assert not rows.any()
 
 
 def test_first_stump_is_the_best_of_all_splits():
