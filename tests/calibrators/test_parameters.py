@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from numbers import Real
@@ -82,3 +83,16 @@ def test_penalty_exponents_that_overflow_are_named(exponents):
     predictions = np.random.default_rng(0).dirichlet(np.ones(3), size=30)
     with pytest.raises(ValueError, match=f"{name}=1e\\+308"):
         calibrant.calibrators.SMSCalibrator(**exponents).fit(predictions, predictions.argmax(axis=1))
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_defaults_are_those_of_the_description(cls):
+    """Each parameter is described as ``name : type, default=value``, some of them together."""
+    described = {
+        name: value
+        for names, value in re.findall(r"^(\w+(?:, \w+)*) : .*default=(.+)$", inspect.getdoc(cls), re.MULTILINE)
+        for name in names.split(", ")
+    }
+    parameters = inspect.signature(cls).parameters.values()
+    defaults = {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+    assert {name: ast.literal_eval(described[name]) for name in defaults} == defaults

@@ -111,6 +111,7 @@ def test_the_bands_are_those_of_a_table_made_by_hand(rare: Report) -> None:
     table = rare.bands.before
     assert len(table) == 10
     assert table.weight.tolist() == [400.0] * 10
+    assert rare.bands.after is not None
     off = rare.bands.p_values < 0.05 / 10
     assert section(rare, "bands").note == f"{off.sum()} of 10 are off beyond chance"
     page = render(rare)

@@ -79,7 +79,7 @@ class AutoCalibrator(AdditiveCalibrator, kw_only=False):
         same. `monotone_cost_` says what that costs in log loss.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds, landmarks and trees. `None` is a fixed seed too: the same data give the same result.
-    max_size : int, optional
+    max_size : int, default=None
         Bytes that the trees of the stored map may take; 0 for none. By default 1 MB, and 100 kB for each class above
         ten. Few maps come near it: half of them take less than 40 kB.
 
