@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from calibrant import CalibrationWarning, TemperatureScalingCalibrator, get_calibrator, load, save
@@ -194,6 +194,16 @@ def test_binary_monotone_map_is_strictly_increasing_and_costs_what_it_says():
     auto.monotone = False  # the same blend, free
     assert auto.monotone_cost_ == pytest.approx(after - mean_log_loss(auto.predict_proba(p), y), abs=1e-9)
     assert AutoCalibrator().fit(p, y).monotone_cost_ == 0.0
+
+
+def test_a_binary_map_that_rises_by_itself_is_kept():
+    rng = np.random.default_rng(0)
+    z = 1.5 * rng.normal(size=1000)
+    auto = AutoCalibrator(monotone=True).fit(expit(2.0 * z), rng.random(1000) < expit(z))
+    grid = np.linspace(0.01, 0.99, 99)
+    kept = auto.predict_proba(grid)
+    auto.monotone = False
+    np.testing.assert_allclose(kept, auto.predict_proba(grid), atol=1e-3)
 
 
 def test_multiclass_monotone_keeps_the_most_probable_class():
