@@ -358,3 +358,11 @@ def test_what_a_tolerance_and_a_seed_are_by_default():
     assert np.any(found[0] != found[2])
     assert block_rows(2) == 65536
     assert block_rows(1000) == 256
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_logit_far_above_all_others_does_not_overflow(dtype: type) -> None:
+    z = 2000.0 * np.eye(4, dtype=dtype)  # row i is class i, whichever that is
+    loss = softmax_loss(z, np.array([0, 1, 2, 0]), np.ones(4, dtype=dtype))
+    np.testing.assert_allclose(z, np.eye(4), atol=1e-37)  # the least probability is not zero
+    assert loss == 2000.0
