@@ -4,6 +4,7 @@ answered, rates of grades beside their probabilities, and Murphy diagrams.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -26,7 +27,7 @@ _MODEL = "model"
 _FIRST = 0.05
 
 
-class _ModelDisplay:
+class _ModelDisplay(ABC):
     """A curve of one model on axes that may hold those of others."""
 
     _compute: ClassVar[Callable[..., Any]]
@@ -64,9 +65,9 @@ class _ModelDisplay:
         self.ax_.legend(frameon=False, fontsize="small")
         return self
 
+    @abstractmethod
     def _draw(self, name: str, look: Mapping[str, Any], *, first: bool) -> tuple[float, float]:
         """Draw one curve, the first one with axes; returns the ends of the ordinate."""
-        raise NotImplementedError
 
 
 class DecisionCurveDisplay(_ModelDisplay):
